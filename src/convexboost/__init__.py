@@ -1,0 +1,3 @@
+"""Boosting for any convex loss."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,369 @@
+"""The vocabulary: function space, directions, additive models, and the protocols.
+
+A *loss* meets targets and becomes an `Objective` R[F].  A *weak learner* meets inputs and becomes a
+`HypothesisSet` H.  An *algorithm* walks between the two and touches neither the scores F (they belong to
+the objective) nor the vector Δ that it projects (it belongs to the hypothesis set).  The two talk through
+gradients and directions, so each may keep its own part in whatever form is fastest: dense arrays,
+histograms, or rows on other machines.
+
+Below the estimators every array of functions is (n_samples, n_outputs), float64.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+#: How close to a kink counts as the kink, relative to the unit of the scores.
+KINK = 1e-12
+
+
+@dataclass(frozen=True)
+class FunctionSpace:
+    """L²(P) on the training points: ⟨F, G⟩ = Σ_n p_n ⟨F_n, G_n⟩ (Section 2 of the paper).
+
+    The only place that knows the sample weights.  The functional gradient of a mean loss is the row-wise
+    subgradient, with no 1/N: the weight is inside the inner product.
+    """
+
+    weight: Array  #: p, shape (n_samples,); sums to 1 over all the rows of the problem
+
+    @classmethod
+    def of(cls, n_samples: int, sample_weight: Array | None = None) -> Self:
+        """Make the space with p proportional to `sample_weight` (uniform when None)."""
+        weight = np.ones(n_samples) if sample_weight is None else np.asarray(sample_weight, float)
+        return cls(weight / weight.sum())
+
+    @property
+    def n_samples(self) -> int:
+        """Return the number of training points."""
+        return len(self.weight)
+
+    def inner(self, F: Array, G: Array) -> float:
+        """⟨F, G⟩."""
+        # einsum without BLAS: the sum does not depend on the number of threads.
+        return float(np.einsum("n,nk,nk->", self.weight, F, G))
+
+    def norm(self, F: Array) -> float:
+        """‖F‖."""
+        return math.sqrt(self.inner(F, F))
+
+    def mean(self, rows: Array) -> float:
+        """Σ_n p_n rows_n."""
+        return float(np.sum(self.weight * rows))
+
+    def gradient(self, partials: Array) -> Array:
+        """Turn ordinary partial derivatives ∂R/∂F_nk into the functional gradient: divide by p_n."""
+        return partials / self.weight[:, None]
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """A subgradient ∇R[F] in L²(P), shape (n_samples, n_outputs)."""
+
+    values: Array
+    space: FunctionSpace
+
+    @cached_property
+    def norm(self) -> float:
+        """‖∇‖."""
+        return self.space.norm(self.values)
+
+
+class Hypothesis(ABC):
+    """A function h from inputs to R^k.  It can be evaluated at any inputs, not only the training ones."""
+
+    @abstractmethod
+    def add_to(self, F: Array, inputs: Any, weight: float) -> None:
+        """F += weight * h(inputs), in place."""
+
+    @classmethod
+    def merge(cls, terms: Sequence[Term]) -> Sequence[Term]:
+        """Fewer terms with the same sum, for hypotheses that can be added to each other."""
+        return terms
+
+
+Term = tuple[float, Hypothesis]
+
+
+def merge(terms: Sequence[Term]) -> list[Term]:
+    """Merge what can be merged, kind by kind."""
+    kinds: dict[type[Hypothesis], list[Term]] = {}
+    for term in terms:
+        kinds.setdefault(type(term[1]), []).append(term)
+    return [merged for kind, group in kinds.items() for merged in kind.merge(group)]
+
+
+@dataclass(frozen=True)
+class Direction:
+    """A weighted sum of hypotheses.  A projection is one with a single term.
+
+    For a projection of v, `norm` is the projected length |⟨v, h*⟩|/‖h*‖ and `edge` is norm/‖v‖
+    (Definition 1).  `edge` is NaN where ‖v‖ is not known: a histogram sees only the part of v inside
+    span(H), and then `intrinsic_edge` = norm/‖Πv‖ is what matters (theory: a raw edge that tends to 0
+    there is not a failure).
+    """
+
+    terms: tuple[Term, ...]
+    norm: float
+    edge: float = math.nan
+    intrinsic_edge: float = math.nan
+
+    @property
+    def n_weak_learners(self) -> int:
+        """Return how many weak learners were trained for this direction."""
+        return len(self.terms)
+
+    def __mul__(self, factor: float) -> Direction:
+        terms = tuple((weight * factor, h) for weight, h in self.terms)
+        return Direction(terms, abs(factor) * self.norm, self.edge, self.intrinsic_edge)
+
+    __rmul__ = __mul__
+
+    def __neg__(self) -> Direction:
+        return self * -1.0
+
+    def add_to(self, F: Array, inputs: Any) -> None:
+        """F += direction(inputs), in place."""
+        for weight, h in self.terms if len(self.terms) == 1 else merge(self.terms):
+            h.add_to(F, inputs, weight)
+
+
+ZERO = Direction((), 0.0)
+
+
+@dataclass(frozen=True)
+class Move:
+    """How F changes in a round: F ← start + shrink (F − start) + direction."""
+
+    direction: Direction
+    size: float  #: the step size η_t, for the record
+    shrink: float = 1.0  #: ≠ 1 in dual averaging and where a step rescales the whole ensemble
+
+
+@dataclass(frozen=True)
+class Constants:
+    """What is known of a convex functional in L²(P); None where it is not known or infinite."""
+
+    lipschitz: float | None = None  #: ‖∇R[F]‖ ≤ lipschitz for all F
+    smoothness: float | None = None  #: Λ; None: not smooth
+    strong_convexity: float = 0.0  #: λ
+    minimum: float | None = None  #: a number that R is never below
+
+
+class Objective(Protocol):
+    """A convex functional R[F] on the scores of some rows."""
+
+    @property
+    def n_outputs(self) -> int: ...
+    @property
+    def constants(self) -> Constants: ...
+
+    def start(self) -> Array:
+        """Return the best constant function, shape (n_outputs,)."""
+
+    def scores(self, inputs: Any, start: Array, offset: Array | None = None) -> Scores:
+        """Place the objective at the constant `start` (plus a fixed `offset` per row)."""
+
+
+class Scores(Protocol):
+    """The current F of an objective.  Nobody else sees the rows."""
+
+    @property
+    def constants(self) -> Constants: ...
+
+    def move(self, move: Move) -> None:
+        """F ← start + shrink (F − start) + direction."""
+
+    def value(self) -> float:
+        """R[F]."""
+
+    def gradient(self) -> Gradient:
+        """Return a subgradient of R at F, in L²(P)."""
+
+    def along(self, direction: Direction) -> Callable[[float], float]:
+        """Return the function a ↦ R[F + a direction]; F does not move."""
+
+    def rescaled(self, shrink: float) -> float:
+        """R[start + shrink (F − start)]; F does not move."""
+
+    def distance(self) -> float:
+        """‖F − start‖."""
+
+    def state(self) -> Any:
+        """Return what `restore` needs to come back here, picklable and independent of later moves."""
+
+    def restore(self, state: Any) -> None:
+        """Go back to a state."""
+
+
+class Inputs(Protocol):
+    """Turns a user's X into what hypotheses read (binned columns, or X itself)."""
+
+    def prepare(self, X: Any) -> Any: ...
+
+
+class HypothesisSet(Protocol):
+    """H, bound to the training inputs."""
+
+    @property
+    def mapper(self) -> Inputs:
+        """Return the map from a user's X to `inputs`, kept in the model."""
+
+    @property
+    def inputs(self) -> Any:
+        """Return the training inputs, prepared."""
+
+    def zero(self, n_outputs: int) -> Target:
+        """Δ = 0."""
+
+
+class Target(ABC):
+    """The vector Δ that is projected on H, in whatever form H can search fastest."""
+
+    @abstractmethod
+    def add(self, gradient: Gradient, scale: float = 1.0) -> None:
+        """Δ ← Δ + scale ∇."""
+
+    @abstractmethod
+    def scale(self, factor: float) -> None:
+        """Δ ← factor Δ."""
+
+    @abstractmethod
+    def project(self, rng: np.random.Generator) -> Direction:
+        """Return (⟨Δ, h*⟩/‖h*‖²) h* for the best h* found in H; `ZERO` if every h is orthogonal to Δ."""
+
+    @abstractmethod
+    def subtract(self, direction: Direction) -> None:
+        """Δ ← Δ − direction."""
+
+    @abstractmethod
+    def dot(self, direction: Direction) -> float:
+        """⟨Δ, direction⟩."""
+
+    @abstractmethod
+    def inner(self, gradient: Gradient) -> tuple[float, float]:
+        """⟨Δ, ∇⟩ and ‖∇‖², both inside span(H) where the set knows its span."""
+
+    @abstractmethod
+    def copy(self) -> Self:
+        """Return an independent Δ."""
+
+    @abstractmethod
+    def state(self) -> Any:
+        """Return what `restore` needs, picklable."""
+
+    @abstractmethod
+    def restore(self, state: Any) -> None:
+        """Go back to a state."""
+
+    def pursue(self, count: int, rng: np.random.Generator, tolerance: float = 0.0) -> Direction:
+        """Project and subtract up to `count` times: the inner loop of Algorithm 2.
+
+        Stops early when the projected length falls to `tolerance`.  The sum is then rescaled to be the
+        projection of Δ on its own line (Algorithm 2': ‖h‖ ≤ ‖Δ‖ and h ⟂ Δ − h, which plain matching
+        pursuit does not guarantee).
+        """
+        before = self.copy()
+        projections: list[Direction] = []
+        while len(projections) < count:
+            h = self.project(rng)
+            if h.norm <= tolerance:
+                break
+            projections.append(h)
+            self.subtract(h)
+        if not projections:
+            return ZERO
+        total = Direction(tuple(term for h in projections for term in h.terms), 0.0)
+        correlation = before.dot(total)
+        squared = correlation - self.dot(total)  # Δ_before = total + Δ_after
+        if squared <= 0.0:
+            return projections[0]
+        first = projections[0]
+        rescaled = total * (correlation / squared)
+        norm = abs(correlation) / math.sqrt(squared)
+        target_norm = first.norm / first.edge
+        return Direction(rescaled.terms, norm, norm / target_norm)
+
+
+@dataclass
+class AdditiveModel:
+    """start + multiplier · Σ weight · hypothesis, with the history of how it grew."""
+
+    start: Array
+    mapper: Inputs
+    terms: list[Term] = field(default_factory=list)
+    ends: list[int] = field(default_factory=lambda: [0])  #: number of terms after each round
+    multipliers: list[float] = field(default_factory=lambda: [1.0])  #: global multiplier after each round
+
+    @property
+    def n_rounds(self) -> int:
+        """Return the number of rounds in the model."""
+        return len(self.ends) - 1
+
+    def append(self, move: Move) -> None:
+        """Record one round."""
+        multiplier = self.multipliers[-1] * move.shrink
+        self.terms.extend((weight / multiplier, h) for weight, h in move.direction.terms)
+        self.ends.append(len(self.terms))
+        self.multipliers.append(multiplier)
+
+    def predict(self, X: Any) -> Array:
+        """Return the scores at X, (n_samples, n_outputs)."""
+        inputs = self.mapper.prepare(X)
+        F = self._constant(inputs)
+        for weight, h in merge(self.terms):
+            h.add_to(F, inputs, weight * self.multipliers[-1])
+        return F
+
+    def staged_predict(self, X: Any) -> Iterator[Array]:
+        """Yield the scores after each round, from round 1."""
+        inputs = self.mapper.prepare(X)
+        start = self._constant(inputs)
+        F = np.zeros_like(start)
+        for begin, end, multiplier in zip(self.ends, self.ends[1:], self.multipliers[1:], strict=True):
+            Direction(tuple(self.terms[begin:end]), math.nan).add_to(F, inputs)
+            yield start + multiplier * F
+
+    def truncate(self, n_rounds: int) -> AdditiveModel:
+        """Return the model as it was after `n_rounds` rounds."""
+        if not 0 <= n_rounds <= self.n_rounds:
+            raise ValueError(f"`n_rounds` must lie between 0 and {self.n_rounds}, got {n_rounds}")
+        end = self.ends[n_rounds]
+        return AdditiveModel(
+            self.start,
+            self.mapper,
+            self.terms[:end],
+            self.ends[: n_rounds + 1],
+            self.multipliers[: n_rounds + 1],
+        )
+
+    def average(self) -> AdditiveModel:
+        """Return the mean of the points where a subgradient was taken, f_0 … f_{T−1}.
+
+        This is the iterate that the theorems on Algorithms 2 and 3 are about.  A hypothesis added in
+        round j takes part in the points after rounds j … T−1.
+        """
+        T = self.n_rounds
+        if T == 0:
+            return self
+        # remaining[j] = Σ_{s=j}^{T−1} multiplier_s / T
+        remaining = np.cumsum(self.multipliers[T - 1 :: -1])[::-1] / T
+        model = AdditiveModel(self.start, self.mapper)
+        for j in range(1, T):
+            factor = float(remaining[j])
+            terms = self.terms[self.ends[j - 1] : self.ends[j]]
+            model.append(Move(Direction(tuple((factor * w, h) for w, h in terms), math.nan), math.nan))
+        return model
+
+    def _constant(self, inputs: Any) -> Array:
+        return np.tile(self.start, (len(inputs), 1))

@@ -1,0 +1,29 @@
+"""Coarse work on a few threads.
+
+Kernels release the GIL, so plain threads do: no threading layer to choose, nothing extra to compile, safe
+inside joblib, and the number of threads cannot change a result because each chunk writes its own part.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+#: Below about a millisecond of work a second thread costs more than it saves.
+MIN_OPERATIONS = 1_000_000
+
+_pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
+
+
+def run(task: Callable[[int, int], object], size: int, operations: float, n_threads: int) -> None:
+    """Call `task(start, stop)` on chunks that cover range(size)."""
+    chunks = min(n_threads, size, int(operations / MIN_OPERATIONS))
+    if chunks <= 1:
+        task(0, size)
+        return
+    bounds = [size * i // chunks for i in range(chunks + 1)]
+    key = (os.getpid(), n_threads)  # a forked child must not use its parent's threads
+    pool = _pools.get(key) or _pools.setdefault(key, ThreadPoolExecutor(n_threads, "convexboost"))
+    for future in [pool.submit(task, a, b) for a, b in zip(bounds, bounds[1:], strict=False)]:
+        future.result()

@@ -1,0 +1,295 @@
+"""Columns cut into at most 255 bins, dense or sparse, with a bin of its own for missing values."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from convexboost.core import Array, FunctionSpace, Gradient
+from convexboost.kernels import parallel
+from convexboost.kernels.histogram import (
+    add_pairs,
+    add_pairs_sparse,
+    add_rows,
+    add_rows_sparse,
+    fixed_point_factor,
+)
+
+Codes = NDArray[np.uint8]
+MAX_BINS = 255
+
+
+@dataclass(frozen=True)
+class Column:
+    """How one feature is cut: between `cuts`, or one bin per value in `categories`.
+
+    Codes 0 … n_bins − 1 are values, n_bins is "missing" (and any category not seen in training).
+    """
+
+    cuts: Array | None = None
+    categories: Array | None = None  #: sorted
+    category_codes: Codes | None = None  #: bin of each category; rare ones share the last bin
+
+    @property
+    def n_bins(self) -> int:
+        """Return the number of bins, without the missing one."""
+        if self.cuts is not None:
+            return len(self.cuts) + 1
+        assert self.category_codes is not None
+        return int(self.category_codes.max(initial=0)) + 1
+
+    def encode(self, values: Array) -> Codes:
+        """Return the bin of each value."""
+        if self.cuts is not None:
+            codes = np.searchsorted(self.cuts, values, side="left")
+            return np.where(np.isnan(values), self.n_bins, codes).astype(np.uint8)
+        assert self.categories is not None
+        assert self.category_codes is not None
+        if len(self.categories) == 0:
+            return np.full(len(values), self.n_bins, np.uint8)
+        index = np.searchsorted(self.categories, values).clip(max=len(self.categories) - 1)
+        known = self.categories[index] == values
+        return np.where(known, self.category_codes[index], self.n_bins).astype(np.uint8)
+
+    @classmethod
+    def numeric(cls, values: Array, weight: Array, max_bins: int) -> Column:
+        """Cut between distinct values, at weighted quantiles where there are too many of them."""
+        distinct, mass = _distinct(values, weight)
+        if len(distinct) <= max_bins:
+            last = np.arange(len(distinct) - 1)
+        else:
+            reached = np.cumsum(mass) / mass.sum()
+            wanted = np.arange(1, max_bins) / max_bins
+            # The tolerance makes a row of weight 2 and the row twice give the same cuts.
+            last = np.unique(np.searchsorted(reached, wanted - 1e-12))
+            last = last[last < len(distinct) - 1]
+        low, high = distinct[last], distinct[last + 1]
+        middle = low / 2 + high / 2
+        return cls(cuts=np.where(middle < high, middle, low))
+
+    @classmethod
+    def categorical(cls, values: Array, weight: Array, max_bins: int) -> Column:
+        """One bin for each of the heaviest categories; the rest share one."""
+        categories, mass = _distinct(values, weight)
+        rank = np.empty(len(categories), int)
+        rank[np.lexsort((categories, -np.round(mass / max(mass.sum(), 1e-300), 12)))] = np.arange(len(categories))
+        return cls(categories=categories, category_codes=rank.clip(max=max_bins - 1).astype(np.uint8))
+
+
+def _distinct(values: Array, weight: Array) -> tuple[Array, Array]:
+    present = ~np.isnan(values)
+    values, weight = values[present], weight[present]
+    order = np.argsort(values, kind="stable")
+    values, weight = values[order], weight[order]
+    starts = np.flatnonzero(np.concatenate([[True], values[1:] > values[:-1]])) if len(values) else np.zeros(0, int)
+    return values[starts], np.add.reduceat(weight, starts) if len(values) else weight
+
+
+def _columns(X: Any, weight: Array) -> Iterator[tuple[Array, Array]]:
+    """Yield (values, weights) of each column; the zeros of a sparse column come as one value."""
+    if not sp.issparse(X):
+        for j in range(X.shape[1]):
+            yield X[:, j], weight
+        return
+    for j in range(X.shape[1]):
+        part = slice(X.indptr[j], X.indptr[j + 1])
+        stored = weight[X.indices[part]]
+        zeros = max(weight.sum() - stored.sum(), 0.0) if X.shape[0] > len(stored) else 0.0
+        values = np.append(X.data[part], [0.0] * (X.shape[0] > len(stored)))
+        yield values, np.append(stored, [zeros] * (X.shape[0] > len(stored)))
+
+
+@dataclass(frozen=True)
+class BinMapper:
+    """The columns of a data set, learned from its training rows."""
+
+    columns: list[Column]
+    categorical: NDArray[np.bool_]
+
+    @classmethod
+    def fit(cls, X: Any, space: FunctionSpace, max_bins: int, categorical: NDArray[np.bool_]) -> BinMapper:
+        """Choose the bins of each column of `X` (an array or a CSC matrix)."""
+        columns = [
+            (Column.categorical if is_category else Column.numeric)(values, weight, max_bins)
+            for (values, weight), is_category in zip(_columns(X, space.weight), categorical, strict=True)
+        ]
+        return cls(columns, categorical)
+
+    @cached_property
+    def offsets(self) -> NDArray[np.int64]:
+        """First row of each feature in a table over all bins, the missing one included."""
+        return np.cumsum([0] + [column.n_bins + 1 for column in self.columns])
+
+    def prepare(self, X: Any) -> BinnedInputs:
+        """Return X as hypotheses read it; columns are binned when first asked for."""
+        return BinnedInputs(self, X.tocsc() if sp.issparse(X) else np.asarray(X, float))
+
+
+@dataclass
+class BinnedInputs:
+    """Any rows, binned column by column on demand."""
+
+    mapper: BinMapper
+    X: Any
+    n_threads: int = 1
+    _cache: dict[int, Codes] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return int(self.X.shape[0])
+
+    def column(self, j: int) -> Codes:
+        """Return the bin of each row in feature j."""
+        if j not in self._cache:
+            values = self.X[:, [j]].toarray().ravel() if sp.issparse(self.X) else self.X[:, j]
+            self._cache[j] = self.mapper.columns[j].encode(np.asarray(values, float))
+        return self._cache[j]
+
+
+class BinnedSample(ABC):
+    """The training rows, all columns binned.  All its sums over rows are exact in fixed point."""
+
+    def __init__(self, mapper: BinMapper, space: FunctionSpace, n_threads: int) -> None:
+        self.mapper, self.space, self.n_threads = mapper, space, n_threads
+        self._factor = fixed_point_factor(1.0)
+        self._weight = np.rint(space.weight * self._factor).astype(np.int64)
+
+    def __len__(self) -> int:
+        return self.space.n_samples
+
+    @property
+    def n_features(self) -> int:
+        """Return the number of columns."""
+        return len(self.mapper.columns)
+
+    @cached_property
+    def mass(self) -> Array:
+        """Return the weight of each bin."""
+        return self.shared_mass(np.zeros(len(self), np.uint8), 1)[:, 0]
+
+    def histogram(self, gradient: Gradient) -> Array:
+        """Σ of p_n ∇_n over the rows of each bin, shape (total bins, n_outputs)."""
+        G = gradient.values
+        factor = fixed_point_factor(max(float(G.max()), -float(G.min())))
+        out = np.zeros((self.mapper.offsets[-1], G.shape[1]), np.int64)
+
+        def task(first: int, last: int) -> None:
+            self._add_rows(G, factor, first, last, out)
+
+        parallel.run(task, self.n_features, G.size * self.n_features, self.n_threads)
+        return out / factor
+
+    def shared_mass(self, column: Codes, width: int) -> Array:
+        """Weight that each bin shares with each value 0 … width − 1 of `column`: (total bins, width)."""
+        out = np.zeros((self.mapper.offsets[-1], width), np.int64)
+
+        def task(first: int, last: int) -> None:
+            self._add_pairs(column, first, last, out)
+
+        parallel.run(task, self.n_features, len(self) * self.n_features, self.n_threads)
+        return out / self._factor
+
+    @abstractmethod
+    def column(self, j: int) -> Codes:
+        """Return the bin of each row in feature j."""
+
+    @abstractmethod
+    def _add_rows(self, G: Array, factor: float, first: int, last: int, out: NDArray[np.int64]) -> None: ...
+
+    @abstractmethod
+    def _add_pairs(self, column: Codes, first: int, last: int, out: NDArray[np.int64]) -> None: ...
+
+
+class DenseSample(BinnedSample):
+    """One byte per row and feature."""
+
+    def __init__(self, mapper: BinMapper, space: FunctionSpace, n_threads: int, X: Array) -> None:
+        super().__init__(mapper, space, n_threads)
+        self.codes = np.empty((X.shape[1], X.shape[0]), np.uint8)
+
+        def task(first: int, last: int) -> None:
+            for j in range(first, last):
+                self.codes[j] = mapper.columns[j].encode(X[:, j])
+
+        parallel.run(task, self.n_features, 20 * X.size, n_threads)
+
+    def column(self, j: int) -> Codes:
+        """Return the bin of each row in feature j."""
+        return self.codes[j]
+
+    def _add_rows(self, G: Array, factor: float, first: int, last: int, out: NDArray[np.int64]) -> None:
+        add_rows(self.codes, self.mapper.offsets, G, self.space.weight, factor, first, last, out)
+
+    def _add_pairs(self, column: Codes, first: int, last: int, out: NDArray[np.int64]) -> None:
+        add_pairs(self.codes, self.mapper.offsets, column, self._weight, first, last, out)
+
+
+class SparseSample(BinnedSample):
+    """One byte (and a row index) per stored entry of a CSC matrix; zeros are never written out."""
+
+    def __init__(self, mapper: BinMapper, space: FunctionSpace, n_threads: int, X: sp.csc_array) -> None:
+        super().__init__(mapper, space, n_threads)
+        self.pointers, self.indices = X.indptr.astype(np.int64), X.indices.astype(np.int64)
+        self.codes = np.empty(len(X.data), np.uint8)
+        self.default = np.empty(X.shape[1], np.int64)
+        for j, column in enumerate(mapper.columns):
+            part = slice(X.indptr[j], X.indptr[j + 1])
+            self.codes[part] = column.encode(X.data[part])
+            self.default[j] = column.encode(np.zeros(1))[0]
+
+    def column(self, j: int) -> Codes:
+        """Return the bin of each row in feature j."""
+        codes = np.full(len(self), self.default[j], np.uint8)
+        part = slice(self.pointers[j], self.pointers[j + 1])
+        codes[self.indices[part]] = self.codes[part]
+        return codes
+
+    def _add_rows(self, G: Array, factor: float, first: int, last: int, out: NDArray[np.int64]) -> None:
+        add_rows_sparse(
+            self.pointers,
+            self.indices,
+            self.codes,
+            self.default,
+            self.mapper.offsets,
+            G,
+            self.space.weight,
+            factor,
+            first,
+            last,
+            out,
+        )
+
+    def _add_pairs(self, column: Codes, first: int, last: int, out: NDArray[np.int64]) -> None:
+        total = np.zeros(out.shape[1], np.int64)
+        np.add.at(total, column, self._weight)
+        add_pairs_sparse(
+            self.pointers,
+            self.indices,
+            self.codes,
+            self.default,
+            self.mapper.offsets,
+            column,
+            self._weight,
+            total,
+            first,
+            last,
+            out,
+        )
+
+
+def bin_sample(X: Any, space: FunctionSpace, max_bins: int, categorical: Any, n_threads: int) -> BinnedSample:
+    """Bin the training inputs: a 2-D array, or any SciPy sparse matrix."""
+    mask = np.zeros(X.shape[1], bool)
+    if categorical is not None:
+        mask[np.asarray(categorical)] = True
+    if sp.issparse(X):
+        X = sp.csc_array(X)
+        return SparseSample(BinMapper.fit(X, space, max_bins, mask), space, n_threads, X)
+    X = np.asarray(X, float)
+    return DenseSample(BinMapper.fit(X, space, max_bins, mask), space, n_threads, X)

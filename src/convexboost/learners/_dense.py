@@ -1,0 +1,127 @@
+"""Hypotheses fitted to the rows of Δ: the reference for everything, and the way in for any learner."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+
+from convexboost.core import ZERO, Array, Direction, FunctionSpace, Gradient, Hypothesis, Target
+
+
+@dataclass
+class RawInputs:
+    """X itself; remembers the last hypothesis evaluated, which is asked for twice in every round."""
+
+    X: Any
+    _last: tuple[DenseHypothesis, Array] | None = field(default=None, repr=False)
+
+    def __len__(self) -> int:
+        return int(self.X.shape[0])
+
+    def evaluate(self, h: DenseHypothesis) -> Array:
+        """h(X), shape (n_samples, n_outputs)."""
+        if self._last is None or self._last[0] is not h:
+            self._last = (h, h.evaluate(self.X))
+        return self._last[1]
+
+
+class RawMapper:
+    """Hypotheses that read X as it is."""
+
+    def prepare(self, X: Any) -> RawInputs:
+        """Wrap X."""
+        return RawInputs(X)
+
+
+class DenseHypothesis(Hypothesis):
+    """A hypothesis that is evaluated on X row by row."""
+
+    @abstractmethod
+    def evaluate(self, X: Any) -> Array:
+        """h(X), shape (n_samples, n_outputs)."""
+
+    def add_to(self, F: Array, inputs: RawInputs, weight: float) -> None:
+        """F += weight * h(X)."""
+        F += weight * inputs.evaluate(self)
+
+
+class DenseSet(ABC):
+    """A hypothesis set that can fit the rows of a vector."""
+
+    def __init__(self, X: Any, space: FunctionSpace) -> None:
+        self.inputs, self.space, self.mapper = RawInputs(X), space, RawMapper()
+
+    def zero(self, n_outputs: int) -> DenseTarget:
+        """Δ = 0."""
+        return DenseTarget(self, np.zeros((self.space.n_samples, n_outputs)))
+
+    @abstractmethod
+    def fit(self, values: Array, rng: np.random.Generator) -> DenseHypothesis:
+        """Return a hypothesis close to `values` in direction; its length does not matter."""
+
+
+class DenseTarget(Target):
+    """Δ as an (n_samples, n_outputs) array.
+
+    The coefficient is always ⟨Δ, h⟩/‖h‖², over all rows: an inexact fit (shrunken leaves, a network short of
+    its optimum, a subsample) then still gives an exact projection on the line of h.
+    """
+
+    def __init__(self, hypotheses: DenseSet, values: Array) -> None:
+        self.hypotheses, self.values = hypotheses, values
+
+    def add(self, gradient: Gradient, scale: float = 1.0) -> None:
+        """Δ ← Δ + scale ∇."""
+        self.values = self.values + scale * gradient.values
+
+    def scale(self, factor: float) -> None:
+        """Δ ← factor Δ."""
+        if factor != 1.0:
+            self.values = factor * self.values
+
+    def project(self, rng: np.random.Generator) -> Direction:
+        """Fit a hypothesis to Δ and project on its line."""
+        space = self.hypotheses.space
+        norm = space.norm(self.values)
+        if norm == 0.0:
+            return ZERO
+        h = self.hypotheses.fit(self.values, rng)
+        H = self.hypotheses.inputs.evaluate(h)
+        length = space.norm(H)
+        inner = space.inner(self.values, H)
+        if length == 0.0 or inner == 0.0:
+            return ZERO
+        return Direction(((inner / length**2, h),), abs(inner) / length, abs(inner) / (length * norm))
+
+    def subtract(self, direction: Direction) -> None:
+        """Δ ← Δ − direction."""
+        self.values = self.values - self._evaluate(direction)
+
+    def dot(self, direction: Direction) -> float:
+        """⟨Δ, direction⟩."""
+        return self.hypotheses.space.inner(self.values, self._evaluate(direction))
+
+    def inner(self, gradient: Gradient) -> tuple[float, float]:
+        """⟨Δ, ∇⟩ and ‖∇‖²; the span is not known, so nothing is projected on it."""
+        return self.hypotheses.space.inner(self.values, gradient.values), gradient.norm**2
+
+    def copy(self) -> Self:
+        """Return an independent Δ."""
+        return type(self)(self.hypotheses, self.values.copy())
+
+    def state(self) -> Any:
+        """Return the array."""
+        return self.values.copy()
+
+    def restore(self, state: Any) -> None:
+        """Go back to a state."""
+        self.values = state.copy()
+
+    def _evaluate(self, direction: Direction) -> Array:
+        H = np.zeros_like(self.values)
+        direction.add_to(H, self.hypotheses.inputs)
+        return H
+

@@ -1,0 +1,82 @@
+"""Any scikit-learn classifier as weak learner."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from convexboost.core import Array, FunctionSpace
+from convexboost.learners._dense import DenseHypothesis, DenseSet
+from convexboost.learners._sklearn import fit_weighted, seeded
+
+
+@dataclass(frozen=True, eq=False)
+class Classification(DenseHypothesis):
+    """A fitted classifier: ±1 for one output, the h' of Theorem 2 for several."""
+
+    estimator: Any
+    n_outputs: int
+
+    def evaluate(self, X: Any) -> Array:
+        """Return ±1, or 1 for the predicted class and −1/(K−1) for the others."""
+        labels = np.asarray(self.estimator.predict(X), int)
+        if self.n_outputs == 1:
+            return labels[:, None].astype(float)
+        values = np.full((len(labels), self.n_outputs), -1.0 / (self.n_outputs - 1))
+        values[np.arange(len(labels)), labels] = 1.0
+        return values
+
+
+@dataclass(frozen=True, eq=False)
+class Same(DenseHypothesis):
+    """Where all labels agree there is nothing to classify: the constant classifier."""
+
+    value: Array
+
+    def evaluate(self, X: Any) -> Array:
+        """Return the same row everywhere."""
+        return np.tile(self.value, (X.shape[0], 1))
+
+
+class ClassifierSet(DenseSet):
+    """Classifiers fitted to a weighted classification problem (eq. projinnerprod of the paper).
+
+    One output: labels sgn Δ, weights |Δ|.  Several: the label is the largest component of Δ, weighted by how
+    far it stands above the row's mean.
+    """
+
+    def __init__(self, estimator: Any, X: Any, space: FunctionSpace) -> None:
+        super().__init__(X, space)
+        self.estimator = estimator
+
+    def fit(self, values: Array, rng: np.random.Generator) -> DenseHypothesis:
+        """Fit a fresh copy to labels and weights read off Δ."""
+        n_outputs = values.shape[1]
+        if n_outputs == 1:
+            labels, importance = np.where(values[:, 0] >= 0, 1, -1), np.abs(values[:, 0])
+        else:
+            labels = np.argmax(values, axis=1)
+            importance = values.max(axis=1) - values.mean(axis=1)
+        weighty = importance > 0
+        if len(np.unique(labels[weighty])) < 2:
+            label = labels[np.argmax(importance)]
+            row = np.full(n_outputs, -1.0 / max(n_outputs - 1, 1))
+            row[0 if n_outputs == 1 else label] = label if n_outputs == 1 else 1.0
+            return Same(row)
+        estimator = seeded(clone(self.estimator), rng)
+        weighted = FunctionSpace.of(int(weighty.sum()), (self.space.weight * importance)[weighty])
+        return Classification(fit_weighted(estimator, self.inputs.X[weighty], labels[weighty], weighted), n_outputs)
+
+
+@dataclass(frozen=True)
+class Classifier:
+    """Any scikit-learn classifier that takes sample weights."""
+
+    estimator: Any
+
+    def bind(self, X: Any, space: FunctionSpace, categorical: Any = None, n_threads: int = 1) -> ClassifierSet:
+        """Keep the training inputs as they are."""
+        return ClassifierSet(self.estimator, X, space)

@@ -1,0 +1,53 @@
+"""Any scikit-learn regressor as weak learner."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.multioutput import MultiOutputRegressor
+from sklearn.utils import get_tags
+
+from convexboost.core import Array, FunctionSpace
+from convexboost.learners._dense import DenseHypothesis, DenseSet
+from convexboost.learners._sklearn import fit_weighted, seeded
+
+
+@dataclass(frozen=True, eq=False)
+class Regression(DenseHypothesis):
+    """A fitted regressor."""
+
+    estimator: Any
+
+    def evaluate(self, X: Any) -> Array:
+        """Return its predictions as a matrix."""
+        return np.asarray(self.estimator.predict(X), float).reshape(X.shape[0], -1)
+
+
+class RegressorSet(DenseSet):
+    """Regressors fitted to Δ by least squares (eq. projnorm of the paper)."""
+
+    def __init__(self, estimator: Any, X: Any, space: FunctionSpace) -> None:
+        super().__init__(X, space)
+        self.estimator = estimator
+
+    def fit(self, values: Array, rng: np.random.Generator) -> Regression:
+        """Fit a fresh copy to the rows of Δ."""
+        estimator = seeded(clone(self.estimator), rng)
+        single = values.shape[1] == 1
+        if not single and not get_tags(estimator).target_tags.multi_output:
+            estimator = MultiOutputRegressor(estimator)
+        return Regression(fit_weighted(estimator, self.inputs.X, values.ravel() if single else values, self.space))
+
+
+@dataclass(frozen=True)
+class Regressor:
+    """Any scikit-learn regressor; with several outputs one that predicts them all, else one per output."""
+
+    estimator: Any
+
+    def bind(self, X: Any, space: FunctionSpace, categorical: Any = None, n_threads: int = 1) -> RegressorSet:
+        """Keep the training inputs as they are."""
+        return RegressorSet(self.estimator, X, space)

@@ -1,0 +1,18 @@
+"""Stumps that answer yes or no."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from convexboost.kernels.stumps import SIGN
+from convexboost.learners._histogram import StumpLearner
+
+
+@dataclass(frozen=True)
+class SignStump(StumpLearner):
+    """One split of one feature, +1 or −1 per leaf: AdaBoost's weak learner (Theorem 1).
+
+    With several outputs all of them share the split and the signs: h(x) = ±u for one vector u.
+    """
+
+    name: ClassVar[str] = "sign_stump"
+    kind: ClassVar[int] = SIGN

@@ -1,0 +1,1 @@
+"""Convex losses, one per file.  A file whose class has a `name` is found by listing this folder."""

@@ -1,0 +1,28 @@
+"""The absolute error."""
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+
+from convexboost.core import Array, Constants, FunctionSpace
+from convexboost.objectives._base import Loss, residual_sign, weighted_quantile
+
+
+class Absolute(Loss):
+    """l(f, y) = Σ_k |f_k − y_k|.  Not smooth; the best constant is the median.  At the kink: 0."""
+
+    name: ClassVar[str] = "absolute"
+    task: ClassVar[str] = "regression"
+
+    def evaluate(self, F: Array, y: Any) -> tuple[Array, Array]:
+        """Return Σ |f − y| and sgn(f − y)."""
+        return np.abs(F - y).sum(axis=1), residual_sign(F, y)
+
+    def constants(self, n_outputs: int) -> Constants:
+        """‖∇R‖ ≤ √k."""
+        return Constants(lipschitz=math.sqrt(n_outputs), minimum=0.0)
+
+    def best_constant(self, y: Any, n_outputs: int, space: FunctionSpace) -> Array:
+        """Return the weighted median."""
+        return weighted_quantile(y, space.weight, 0.5)

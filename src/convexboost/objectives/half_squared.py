@@ -1,0 +1,28 @@
+"""Half the squared error."""
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from convexboost.core import Array, Constants, FunctionSpace
+from convexboost.objectives._base import Loss
+
+
+class HalfSquared(Loss):
+    """l(f, y) = ½ ‖f − y‖².  Smooth and strongly convex with constant 1; the best constant is the mean."""
+
+    name: ClassVar[str] = "half_squared"
+    task: ClassVar[str] = "regression"
+
+    def evaluate(self, F: Array, y: Any) -> tuple[Array, Array]:
+        """Return ½ ‖f − y‖² and f − y."""
+        G = F - y
+        return 0.5 * np.einsum("nk,nk->n", G, G), G
+
+    def constants(self, n_outputs: int) -> Constants:
+        """Λ = λ = 1."""
+        return Constants(smoothness=1.0, strong_convexity=1.0, minimum=0.0)
+
+    def best_constant(self, y: Any, n_outputs: int, space: FunctionSpace) -> Array:
+        """Return the weighted mean."""
+        return np.array([space.mean(column) for column in y.T])

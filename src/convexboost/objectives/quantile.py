@@ -1,0 +1,41 @@
+"""The pinball loss."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from convexboost.core import Array, Constants, FunctionSpace
+from convexboost.objectives._base import Loss, residual_sign, weighted_quantile
+
+
+@dataclass(frozen=True)
+class Quantile(Loss):
+    """l(f, y) = Σ_k max(q (y_k − f_k), (1 − q) (f_k − y_k)): its minimiser is the q-quantile.
+
+    Not smooth.  At the kink: 0.
+    """
+
+    quantile: float = 0.5
+
+    name: ClassVar[str] = "quantile"
+    task: ClassVar[str] = "regression"
+
+    def __post_init__(self) -> None:
+        if not 0 < self.quantile < 1:
+            raise ValueError(f"`quantile` must lie in (0, 1), got {self.quantile!r}")
+
+    def evaluate(self, F: Array, y: Any) -> tuple[Array, Array]:
+        """Return the pinball loss, and −q below, 1 − q above the target."""
+        q, over, sign = self.quantile, F - y, residual_sign(F, y)
+        losses = np.where(over > 0, (1 - q) * over, -q * over).sum(axis=1)
+        return losses, np.where(sign > 0, 1 - q, np.where(sign < 0, -q, 0.0))
+
+    def constants(self, n_outputs: int) -> Constants:
+        """‖∇R‖ ≤ √k max(q, 1 − q)."""
+        return Constants(lipschitz=math.sqrt(n_outputs) * max(self.quantile, 1 - self.quantile), minimum=0.0)
+
+    def best_constant(self, y: Any, n_outputs: int, space: FunctionSpace) -> Array:
+        """Return the weighted quantile."""
+        return weighted_quantile(y, space.weight, self.quantile)

@@ -1,0 +1,179 @@
+"""Step rules: how far to go along a direction.
+
+A rule is a frozen set of hyper-parameters; what it learns on the way is in `memory`, which belongs to the
+algorithm's state.  `size` gives η_t from the round and the length of the direction; a rule that looks at
+the objective along the direction overrides `__call__` instead.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from scipy.optimize import minimize_scalar
+
+from convexboost.core import Direction, Move, Scores
+
+Memory = dict[str, Any]
+
+
+def _positive(**parameters: float) -> None:
+    for name, value in parameters.items():
+        if not (isinstance(value, int | float) and 0 < value < math.inf):
+            raise ValueError(f"`{name}` of a step must be positive, got {value!r}")
+
+
+class Step:
+    """A rule for the step size."""
+
+    name: ClassVar[str]
+    #: False if η_t depends on more than the round and a length, so that dual averaging and error feedback,
+    #: which need it before the projection, cannot use the rule.
+    is_schedule: ClassVar[bool] = True
+
+    def size(self, t: int, scores: Scores, norm: float, memory: Memory, owed: float = 0.0) -> float:
+        """η_t for round t, a direction of length `norm`, and ⟨∇, e⟩ = `owed` in error feedback."""
+        raise NotImplementedError
+
+    def __call__(self, t: int, scores: Scores, h: Direction, memory: Memory) -> Move:
+        """Move by −η_t h."""
+        eta = self.size(t, scores, h.norm, memory)
+        return Move(h * -eta, eta)
+
+
+@dataclass(frozen=True)
+class Constant(Step):
+    """η_t = scale.  On a smooth objective 1/Λ is Theorem 3's step; with `residual` it needs Theorem B's scale."""
+
+    scale: float = 1.0
+    name: ClassVar[str] = "constant"
+
+    def __post_init__(self) -> None:
+        _positive(scale=self.scale)
+
+    def size(self, t: int, scores: Scores, norm: float, memory: Memory, owed: float = 0.0) -> float:
+        """Return the scale."""
+        return self.scale
+
+
+@dataclass(frozen=True)
+class InverseSqrt(Step):
+    """η_t = scale/√t (Theorems 5 and 7)."""
+
+    scale: float = 1.0
+    name: ClassVar[str] = "inverse_sqrt"
+
+    def __post_init__(self) -> None:
+        _positive(scale=self.scale)
+
+    def size(self, t: int, scores: Scores, norm: float, memory: Memory, owed: float = 0.0) -> float:
+        """Return scale/√t."""
+        return self.scale / math.sqrt(t)
+
+
+@dataclass(frozen=True)
+class InverseTime(Step):
+    """η_t = scale/t; by default 1/(λ t), for λ-strongly convex objectives (Theorems 4 and 6)."""
+
+    scale: float | None = None
+    name: ClassVar[str] = "inverse_time"
+
+    def __post_init__(self) -> None:
+        if self.scale is not None:
+            _positive(scale=self.scale)
+
+    def size(self, t: int, scores: Scores, norm: float, memory: Memory, owed: float = 0.0) -> float:
+        """Return scale/t."""
+        if self.scale is not None:
+            return self.scale / t
+        strong = scores.constants.strong_convexity
+        if strong <= 0.0:
+            raise ValueError("`step` 'inverse_time' needs a scale ('inverse_time:0.5') or a strongly convex objective (`l2` > 0)")
+        return 1.0 / (strong * t)
+
+
+@dataclass(frozen=True)
+class Polyak(Step):
+    """η_t = factor · (R[F] − target − ⟨∇, e⟩)₊/‖h‖²; `target` is R* or a floor of it (default: the loss's own).
+
+    ⟨∇, e⟩ is what error feedback owes; with it the rule has a proof (Theorem F, Section 7.2).
+    """
+
+    factor: float = 1.0
+    target: float | None = None
+    name: ClassVar[str] = "polyak"
+
+    def __post_init__(self) -> None:
+        _positive(factor=self.factor)
+
+    def size(self, t: int, scores: Scores, norm: float, memory: Memory, owed: float = 0.0) -> float:
+        """Return the Polyak step."""
+        target = scores.constants.minimum if self.target is None else self.target
+        if target is None:
+            raise ValueError("`step` 'polyak' needs a target: the loss has no known minimum")
+        gap = scores.value() - target - owed
+        return self.factor * max(gap, 0.0) / norm**2 if norm > 0.0 else 0.0
+
+
+@dataclass(frozen=True)
+class AdaNorm(Step):
+    """η_t = scale/√(Σ_{j ≤ t} ‖h_j‖²): adapts to the measured lengths (Theorem A'')."""
+
+    scale: float = 1.0
+    name: ClassVar[str] = "adanorm"
+
+    def __post_init__(self) -> None:
+        _positive(scale=self.scale)
+
+    def size(self, t: int, scores: Scores, norm: float, memory: Memory, owed: float = 0.0) -> float:
+        """Return scale over the root of the sum of squares so far."""
+        memory["squares"] = memory.get("squares", 0.0) + norm**2
+        return self.scale / math.sqrt(memory["squares"]) if memory["squares"] > 0.0 else 0.0
+
+
+@dataclass(frozen=True)
+class LineSearch(Step):
+    """The best step along −h.  Proven for `naive` on smooth objectives (Theorem 3); elsewhere a heuristic.
+
+    With `residual` −h need not be a direction of descent; the step is then 0 and only Δ changes.
+    """
+
+    name: ClassVar[str] = "line_search"
+    is_schedule: ClassVar[bool] = False
+
+    def __call__(self, t: int, scores: Scores, h: Direction, memory: Memory) -> Move:
+        """Minimise the convex function η ↦ R[F − η h] over η ≥ 0."""
+        eta = search(scores, h, memory.get("eta", 1.0)) if h.norm > 0.0 else 0.0
+        if eta > 0.0:
+            memory["eta"] = eta
+        return Move(h * -eta, eta)
+
+
+def search(scores: Scores, h: Direction, guess: float) -> float:
+    """argmin_{η ≥ 0} R[F − η h], to a relative 1e-6."""
+    ray, best = scores.along(h), scores.value()
+    high = guess
+    while ray(-high) < best and high < 1e12:  # double until the minimum is behind
+        best, high = ray(-high), 2.0 * high
+    found = minimize_scalar(lambda eta: ray(-eta), bounds=(0.0, high), method="bounded", options={"xatol": 1e-8 * high})
+    return float(found.x) if found.fun < scores.value() else 0.0
+
+
+@dataclass(frozen=True)
+class Auto(Step):
+    """Placeholder until the study."""
+
+    name: ClassVar[str] = "auto"
+
+    def size(self, t: int, scores: Scores, norm: float, memory: Memory, owed: float = 0.0) -> float:
+        """AdaNorm with a scale from the objective."""
+        if "scale" not in memory:
+            memory["scale"] = 2.0 * math.sqrt(2) * scores.value() / max(scores.gradient().norm, 1e-300)
+        memory["squares"] = memory.get("squares", 0.0) + norm**2
+        return memory["scale"] / math.sqrt(memory["squares"]) if memory["squares"] > 0.0 else 0.0
+
+
+STEPS: dict[str, type[Step]] = {
+    cls.name: cls for cls in (Auto, Constant, InverseSqrt, InverseTime, Polyak, AdaNorm, LineSearch)
+}

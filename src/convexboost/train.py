@@ -1,0 +1,288 @@
+"""The driver: runs an algorithm round by round, records, watches, and builds the model.
+
+Everything the algorithms must not know is here: budgets, validation, early stopping, callbacks, the
+divergence guard, and which iterate is handed out.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from convexboost.algorithms import Algorithm, State
+from convexboost.core import AdditiveModel, Array, HypothesisSet, Objective, Scores
+from convexboost.registry import resolve
+from convexboost.steps import STEPS, Step
+from convexboost.variants import ALGORITHMS
+
+OUTPUTS = ("last", "best", "average")
+#: An objective this many times further above the start than the start is above the best: diverged.
+DIVERGED = 1e3
+#: A direction this much shorter than the first one counts as zero.
+ZERO_LENGTH = 1e-13
+
+
+@dataclass(frozen=True)
+class Record:
+    """One row of the history.  Round 0 is the start."""
+
+    round: int
+    objective: float  #: R after the round
+    validation: float  #: the loss on the validation set after the round; NaN without one
+    edge: float  #: of the vector projected in this round; NaN where its norm is not known
+    intrinsic_edge: float  #: the same inside span(H); measured every few rounds by `residual`
+    step: float
+    weak_learners: int  #: trained so far
+    gradient_evaluations: int  #: so far
+    seconds: float  #: since the start
+
+
+Callback = Callable[[Record], Any]
+
+
+@dataclass(frozen=True)
+class Result:
+    """A finished run."""
+
+    model: AdditiveModel  #: the iterate asked for: last, best or average
+    path: AdditiveModel  #: all rounds
+    records: list[Record]
+    best_round: int
+    reason: str  #: why training stopped
+    diverged: bool
+
+    @property
+    def history(self) -> dict[str, Array]:
+        """Return the records as columns."""
+        rows = [asdict(record) for record in self.records]
+        return {column.name: np.array([row[column.name] for row in rows]) for column in fields(Record)}
+
+
+class Training:
+    """A run in progress: `run` finishes it; `state` and `restore` stop and resume it exactly."""
+
+    def __init__(
+        self,
+        objective: Objective,
+        hypotheses: HypothesisSet,
+        *,
+        algorithm: Algorithm,
+        step: Step,
+        start: Array,
+        offset: Array | None,
+        validation: Scores | None,
+        n_rounds: int,
+        max_weak_learners: float,
+        n_iter_no_change: float,
+        rng: np.random.Generator,
+    ) -> None:
+        F = objective.scores(hypotheses.inputs, start, offset)
+        algorithm.check(step, F.constants)
+        self.algorithm, self.validation = algorithm, validation
+        self.n_rounds, self.n_iter_no_change = n_rounds, n_iter_no_change
+        self.model = AdditiveModel(start, hypotheses.mapper)
+        self.progress = State(F, hypotheses, objective.n_outputs, step, rng, budget=max_weak_learners)
+        self.records: list[Record] = []
+        self.reason = ""
+        self.diverged = False
+        self._zeros = 0
+        self._first_length = 0.0
+        self._clock = time.perf_counter()
+        self._record(math.nan, math.nan, 0.0, 0)
+
+    def run(self, callbacks: Sequence[Callback] = ()) -> None:
+        """Train until something says stop, and keep the reason."""
+        try:
+            for callback in callbacks:
+                callback(self.records[-1])
+            while not self.reason:
+                self.round()
+                for callback in callbacks:
+                    if callback(self.records[-1]):
+                        self.reason = self.reason or "a callback asked to stop"
+        except KeyboardInterrupt:
+            self.reason = "interrupted"
+
+    def round(self) -> None:
+        """One round of the algorithm, recorded."""
+        self.reason = self._exhausted()
+        if self.reason:
+            return
+        found = self.algorithm.round(self.progress)
+        self.model.append(found.move)
+        if self.validation is not None:
+            self.validation.move(found.move)
+        learners = found.h.n_weak_learners
+        self.progress.budget -= learners
+        self._record(found.h.edge, found.h.intrinsic_edge, found.move.size, learners)
+        self._first_length = self._first_length or found.h.norm
+        # One zero may be a subgradient that cancels the residual; two in a row mean Π∇ = 0.
+        self._zeros = self._zeros + 1 if found.h.norm <= ZERO_LENGTH * self._first_length else 0
+        self.reason = self._finished()
+
+    @property
+    def best_round(self) -> int:
+        """Return the round with the best validation loss, or objective where there is no validation set."""
+        return self.records[self._best()].round
+
+    def result(self, output: str) -> Result:
+        """Build the model that was asked for."""
+        best = self.best_round
+        model = {
+            "last": lambda: self.model,
+            "best": lambda: self.model.truncate(best),
+            "average": lambda: self.model.average(),
+        }[output]()
+        return Result(model, self.model, self.records, best, self.reason, self.diverged)
+
+    def state(self) -> dict[str, Any]:
+        """Return everything that changes, picklable; data, targets and hyper-parameters stay outside."""
+        progress = self.progress
+        return {
+            "F": progress.F.state(),
+            "target": None if progress.target is None else progress.target.state(),
+            "validation": None if self.validation is None else self.validation.state(),
+            "rng": progress.rng.bit_generator.state,
+            "t": progress.t,
+            "memory": dict(progress.memory),
+            "budget": progress.budget,
+            "model": self.model.truncate(self.model.n_rounds),
+            "records": list(self.records),
+            "zeros": (self._zeros, self._first_length),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state."""
+        progress = self.progress
+        progress.F.restore(state["F"])
+        progress.target = None
+        if state["target"] is not None:
+            progress.target = progress.zero()
+            progress.target.restore(state["target"])
+        if self.validation is not None:
+            self.validation.restore(state["validation"])
+        progress.rng.bit_generator.state = state["rng"]
+        progress.t, progress.memory, progress.budget = state["t"], dict(state["memory"]), state["budget"]
+        model = state["model"]
+        self.model = AdditiveModel(model.start, self.model.mapper, *_copies(model))
+        self.records = list(state["records"])
+        self._zeros, self._first_length = state["zeros"]
+        self._clock = time.perf_counter() - self.records[-1].seconds
+        self.reason = ""
+
+    def _record(self, edge: float, intrinsic_edge: float, step: float, learners: int) -> None:
+        self.records.append(
+            Record(
+                round=self.progress.t,
+                objective=self.progress.F.value(),
+                validation=math.nan if self.validation is None else self.validation.value(),
+                edge=edge,
+                intrinsic_edge=intrinsic_edge,
+                step=step,
+                weak_learners=learners + (self.records[-1].weak_learners if self.records else 0),
+                gradient_evaluations=self.progress.t,
+                seconds=time.perf_counter() - self._clock,
+            )
+        )
+
+    def _best(self) -> int:
+        column = [r.objective if self.validation is None else r.validation for r in self.records]
+        return int(np.nanargmin(np.where(np.isfinite(column), column, np.inf)))
+
+    def _exhausted(self) -> str:
+        if self.progress.t >= self.n_rounds:
+            return f"all {self.n_rounds} rounds done"
+        if self.progress.budget < 1:
+            return "the budget of weak learners is used up"
+        return ""
+
+    def _finished(self) -> str:
+        first, last = self.records[0].objective, self.records[-1].objective
+        minimum = self.progress.F.constants.minimum
+        best = min(r.objective for r in self.records) if minimum is None else minimum
+        if not math.isfinite(last) or last - first > DIVERGED * max(first - best, 1e-300):
+            self.diverged = True
+            return f"diverged: the objective rose from {first:.6g} to {last:.6g} in round {self.progress.t}"
+        if minimum is not None and last <= minimum:
+            return f"the objective reached its minimum {minimum:g}"
+        if self._zeros >= 2:
+            return "converged: no hypothesis correlates with the gradient"
+        if len(self.records) - 1 - self._best() >= self.n_iter_no_change:
+            return f"the validation loss has not improved for {self.n_iter_no_change} rounds"
+        return self._exhausted()
+
+
+def _copies(model: AdditiveModel) -> tuple[list[Any], list[int], list[float]]:
+    return list(model.terms), list(model.ends), list(model.multipliers)
+
+
+def boost(
+    objective: Objective,
+    hypotheses: HypothesisSet,
+    *,
+    algorithm: str | Algorithm = "residual",
+    step: str | Step = "auto",
+    n_rounds: int = 500,
+    max_weak_learners: int | None = None,
+    output: str = "best",
+    start: Array | None = None,
+    offset: Array | None = None,
+    validation: Scores | None = None,
+    n_iter_no_change: int | None = None,
+    random_state: int | np.random.Generator | None = None,
+    callbacks: Sequence[Callback] = (),
+) -> Result:
+    """Minimise a convex objective over sums of hypotheses: the library without scikit-learn.
+
+    Parameters
+    ----------
+    objective : Objective
+        A loss bound to targets, e.g. ``Absolute().bind(y, space)``.
+    hypotheses : HypothesisSet
+        A weak learner bound to inputs, e.g. ``Stump().bind(X, space)``.
+    algorithm : str or Algorithm
+        "naive", "repeated", "residual", "dual_averaging", "error_feedback", or an object.
+    step : str or Step
+        "auto", "inverse_sqrt:0.5", ..., or an object.
+    n_rounds, max_weak_learners : int
+        Budgets; training ends with the first that is used up.
+    output : {"best", "last", "average"}
+        Which iterate becomes the model.  Guarantees are for "best" and "average".
+    start : array of shape (n_outputs,), optional
+        The constant to start from; by default the best one (0 where an `offset` is given).
+    offset : array of shape (n_samples, n_outputs), optional
+        Fixed scores per row, added to the start.
+    validation : Scores, optional
+        An objective placed at validation rows; "best" then means best there.
+    n_iter_no_change : int, optional
+        Stop when the validation loss (the objective without a validation set) has not improved for so long.
+
+    Returns
+    -------
+    Result
+        The model, the records of all rounds, and why training stopped.
+    """
+    if output not in OUTPUTS:
+        raise ValueError(f"`output` must be one of {', '.join(OUTPUTS)}, got {output!r}")
+    if start is None:
+        start = objective.start() if offset is None else np.zeros(objective.n_outputs)
+    training = Training(
+        objective,
+        hypotheses,
+        algorithm=resolve("algorithm", algorithm, ALGORITHMS),
+        step=resolve("step", step, STEPS),
+        start=start,
+        offset=offset,
+        validation=validation,
+        n_rounds=n_rounds,
+        max_weak_learners=math.inf if max_weak_learners is None else max_weak_learners,
+        n_iter_no_change=math.inf if n_iter_no_change is None else n_iter_no_change,
+        rng=np.random.default_rng(random_state),
+    )
+    training.run(callbacks)
+    return training.result(output)
