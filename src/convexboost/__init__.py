@@ -1,3 +1,32 @@
-"""Boosting for any convex loss."""
+"""Boosting for any convex loss: smooth or not, pointwise or coupling samples.
+
+Estimators: `ConvexBoostClassifier`, `ConvexBoostRegressor`.  Without scikit-learn: `boost`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+_HOMES = {
+    "ConvexBoostClassifier": "convexboost.estimators",
+    "ConvexBoostRegressor": "convexboost.estimators",
+    "FunctionSpace": "convexboost.core",
+    "boost": "convexboost.train",
+}
+__all__ = [*_HOMES]
+
+if TYPE_CHECKING:
+    from convexboost.core import FunctionSpace
+    from convexboost.estimators import ConvexBoostClassifier, ConvexBoostRegressor
+    from convexboost.train import boost
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name when it is first used, so that importing the package costs nothing."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'convexboost' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES[name]), name)

@@ -13,11 +13,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from convexboost.core import Constants, Direction, HypothesisSet, Move, Scores, Target
+from convexboost.steps import Step
 
 if TYPE_CHECKING:
     from numpy.random import Generator
-
-    from convexboost.steps import Step
 
 
 @dataclass

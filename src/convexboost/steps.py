@@ -162,16 +162,52 @@ def search(scores: Scores, h: Direction, guess: float) -> float:
 
 @dataclass(frozen=True)
 class Auto(Step):
-    """Placeholder until the study."""
+    """AdaNorm with a scale that finds itself: η_t = a_t/√(Σ_{j ≤ t} ‖h_j‖²).
+
+    Theorem A'' wants a ≈ D/√2, where D is the distance to the optimum.  By convexity D ≥ (R − R*)/‖∇‖, so a
+    starts at (R − floor)/(√2 ‖∇‖), the floor being the known minimum of the loss.  Half the distance
+    travelled takes over when it is larger.  In rounds 3, 5, 8, 12, … (each half as late again) the whole
+    ensemble is enlarged by √2 as long as that lowers the objective, which costs a few evaluations and no weak
+    learner, and makes up for a scale that was too small.  Nothing depends on the units of y.
+    """
 
     name: ClassVar[str] = "auto"
 
     def size(self, t: int, scores: Scores, norm: float, memory: Memory, owed: float = 0.0) -> float:
-        """AdaNorm with a scale from the objective."""
-        if "scale" not in memory:
-            memory["scale"] = 2.0 * math.sqrt(2) * scores.value() / max(scores.gradient().norm, 1e-300)
-        memory["squares"] = memory.get("squares", 0.0) + norm**2
-        return memory["scale"] / math.sqrt(memory["squares"]) if memory["squares"] > 0.0 else 0.0
+        """Return a_t over the root of the sum of squares so far; `a` follows the distance travelled."""
+        self._follow(t, scores, memory, enlarge=False)
+        return self._eta(norm, memory)
+
+    def __call__(self, t: int, scores: Scores, h: Direction, memory: Memory) -> Move:
+        """Move by −η_t h, and now and then enlarge the ensemble."""
+        shrink = self._follow(t, scores, memory, enlarge=True)
+        eta = self._eta(h.norm, memory)
+        return Move(h * -eta, eta, shrink)
+
+    def _follow(self, t: int, scores: Scores, memory: Memory, enlarge: bool) -> float:
+        """Update a; return the factor by which the ensemble should grow."""
+        if "a" not in memory:
+            memory.update(a=_distance_bound(scores) / math.sqrt(2), start=scores.value(), squares=0.0, next=3)
+        factor = 1.0
+        if t >= memory["next"]:
+            memory["next"] = math.ceil(1.5 * t)
+            best = scores.value()
+            while enlarge and best < memory["start"] and (value := scores.rescaled(factor * math.sqrt(2))) < best:
+                best, factor = value, factor * math.sqrt(2)
+            memory["a"] = max(memory["a"], factor * scores.distance() / 2)
+        return factor
+
+    def _eta(self, norm: float, memory: Memory) -> float:
+        memory["squares"] += norm**2
+        return float(memory["a"] / math.sqrt(memory["squares"])) if memory["squares"] > 0.0 else 0.0
+
+
+def _distance_bound(scores: Scores) -> float:
+    """(R − floor)/‖∇‖: no minimiser is closer than this if the floor is reached."""
+    floor, slope = scores.constants.minimum, scores.gradient().norm
+    if slope == 0.0:
+        return 0.0
+    return (scores.value() - floor if floor is not None else max(abs(scores.value()), slope**2)) / slope
 
 
 STEPS: dict[str, type[Step]] = {

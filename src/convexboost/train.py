@@ -90,6 +90,7 @@ class Training:
         self.records: list[Record] = []
         self.reason = ""
         self.diverged = False
+        self._best = 0  #: row of the best record
         self._zeros = 0
         self._first_length = 0.0
         self._clock = time.perf_counter()
@@ -113,12 +114,13 @@ class Training:
         self.reason = self._exhausted()
         if self.reason:
             return
-        found = self.algorithm.round(self.progress)
+        progress = self.progress
+        found = self.algorithm.round(progress)
         self.model.append(found.move)
         if self.validation is not None:
             self.validation.move(found.move)
         learners = found.h.n_weak_learners
-        self.progress.budget -= learners
+        progress.budget -= learners
         self._record(found.h.edge, found.h.intrinsic_edge, found.move.size, learners)
         self._first_length = self._first_length or found.h.norm
         # One zero may be a subgradient that cancels the residual; two in a row mean Π∇ = 0.
@@ -128,7 +130,7 @@ class Training:
     @property
     def best_round(self) -> int:
         """Return the round with the best validation loss, or objective where there is no validation set."""
-        return self.records[self._best()].round
+        return self.records[self._best].round
 
     def result(self, output: str) -> Result:
         """Build the model that was asked for."""
@@ -153,7 +155,7 @@ class Training:
             "budget": progress.budget,
             "model": self.model.truncate(self.model.n_rounds),
             "records": list(self.records),
-            "zeros": (self._zeros, self._first_length),
+            "watch": (self._best, self._zeros, self._first_length),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -171,7 +173,7 @@ class Training:
         model = state["model"]
         self.model = AdditiveModel(model.start, self.model.mapper, *_copies(model))
         self.records = list(state["records"])
-        self._zeros, self._first_length = state["zeros"]
+        self._best, self._zeros, self._first_length = state["watch"]
         self._clock = time.perf_counter() - self.records[-1].seconds
         self.reason = ""
 
@@ -189,10 +191,12 @@ class Training:
                 seconds=time.perf_counter() - self._clock,
             )
         )
+        if self._merit(-1) < self._merit(self._best):
+            self._best = len(self.records) - 1
 
-    def _best(self) -> int:
-        column = [r.objective if self.validation is None else r.validation for r in self.records]
-        return int(np.nanargmin(np.where(np.isfinite(column), column, np.inf)))
+    def _merit(self, row: int) -> float:
+        record = self.records[row]
+        return record.objective if self.validation is None else record.validation
 
     def _exhausted(self) -> str:
         if self.progress.t >= self.n_rounds:
@@ -204,7 +208,7 @@ class Training:
     def _finished(self) -> str:
         first, last = self.records[0].objective, self.records[-1].objective
         minimum = self.progress.F.constants.minimum
-        best = min(r.objective for r in self.records) if minimum is None else minimum
+        best = self.records[self._best].objective if minimum is None else minimum
         if not math.isfinite(last) or last - first > DIVERGED * max(first - best, 1e-300):
             self.diverged = True
             return f"diverged: the objective rose from {first:.6g} to {last:.6g} in round {self.progress.t}"
@@ -212,7 +216,7 @@ class Training:
             return f"the objective reached its minimum {minimum:g}"
         if self._zeros >= 2:
             return "converged: no hypothesis correlates with the gradient"
-        if len(self.records) - 1 - self._best() >= self.n_iter_no_change:
+        if len(self.records) - 1 - self._best >= self.n_iter_no_change:
             return f"the validation loss has not improved for {self.n_iter_no_change} rounds"
         return self._exhausted()
 

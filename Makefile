@@ -1,0 +1,49 @@
+# Each target sets up .venv by itself; the only needs are make and python3 >= 3.11.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+WORKERS ?= 2
+
+.PHONY: demo test test-slow lint bench clean
+
+demo: $(VENV)/.demo
+	$(BIN)/convexboost demo
+
+test: $(VENV)/.test
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow" --doctest-modules tests src
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q tests/kernels
+
+test-slow: $(VENV)/.test
+	$(BIN)/python -m pytest -m slow tests
+
+lint: $(VENV)/.lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.test
+	$(BIN)/python benchmarks/auto_step.py --out docs/benchmarks/auto_step.md
+
+# What each target needs, installed once (again when pyproject.toml changes).
+$(VENV)/.venv:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "convexboost needs Python 3.11 or newer, " + sys.executable + " is " + sys.version.split()[0])'
+	@$(PYTHON) -m venv $(VENV) || (echo "could not make a virtual environment: on Debian, apt-get install python3-venv" && exit 1)
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	@touch $@
+
+$(VENV)/.demo: $(VENV)/.venv pyproject.toml
+	@echo "installing convexboost into $(VENV) (about a minute, once)"
+	$(BIN)/python -m pip install --quiet -e ".[all]"
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.demo
+	$(BIN)/python -m pip install --quiet --group test
+	@touch $@
+
+$(VENV)/.lint: $(VENV)/.demo
+	$(BIN)/python -m pip install --quiet --group lint
+	@touch $@
+
+clean:
+	rm -rf $(VENV)

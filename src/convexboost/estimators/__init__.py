@@ -1,0 +1,6 @@
+"""scikit-learn estimators."""
+
+from convexboost.estimators.classifier import ConvexBoostClassifier
+from convexboost.estimators.regressor import ConvexBoostRegressor
+
+__all__ = ["ConvexBoostClassifier", "ConvexBoostRegressor"]

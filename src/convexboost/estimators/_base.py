@@ -1,0 +1,323 @@
+"""What the estimators share: parameters, validation of input, and the call of the driver."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterator
+from numbers import Integral, Real
+from typing import Any
+
+import joblib
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, is_classifier, is_regressor
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import train_test_split
+from sklearn.utils import get_tags
+from sklearn.utils.validation import (
+    _check_feature_names,
+    _check_n_features,
+    _check_sample_weight,
+    check_array,
+    check_consistent_length,
+    check_is_fitted,
+    check_random_state,
+    validate_data,
+)
+
+from convexboost.core import AdditiveModel, Array, FunctionSpace
+from convexboost.estimators._frames import Columns, is_frame
+from convexboost.learners._histogram import StumpLearner
+from convexboost.learners.classifier import Classifier
+from convexboost.learners.regressor import Regressor
+from convexboost.registry import available, resolve
+from convexboost.train import OUTPUTS, Record, boost
+from convexboost.variants import ALGORITHMS
+
+
+class BaseConvexBoost(BaseEstimator):
+    """Fit, validation and prediction of scores; the subclasses say what the targets are."""
+
+    def __init__(
+        self,
+        loss: Any = None,
+        learner: Any = "stump",
+        algorithm: Any = "residual",
+        *,
+        n_rounds: int = 500,
+        max_weak_learners: int | None = None,
+        step: Any = "auto",
+        output: str = "best",
+        residual_decay: float = 1.0,
+        accuracy: float | None = None,
+        l2: float = 0.0,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 50,
+        categorical_features: Any = "from_dtype",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        callbacks: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.loss = loss
+        self.learner = learner
+        self.algorithm = algorithm
+        self.n_rounds = n_rounds
+        self.max_weak_learners = max_weak_learners
+        self.step = step
+        self.output = output
+        self.residual_decay = residual_decay
+        self.accuracy = accuracy
+        self.l2 = l2
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.categorical_features = categorical_features
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.callbacks = callbacks
+        self.verbose = verbose
+
+    _task: str
+    _default_loss: str
+
+    def _fit(
+        self, X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any, offset: Any
+    ) -> BaseConvexBoost:
+        self._check_parameters()
+        loss, learner = self._loss(), self._learner()
+        X, y = self._check_training(X, y)
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        _check_weight(sample_weight, weight)
+        offset = None if offset is None else _check_offset(offset, len(weight))
+        kept = weight > 0
+        if not kept.all():  # rows of zero weight are not part of the space
+            X, y, weight = X[kept], y[kept], weight[kept]
+            offset = None if offset is None else offset[kept]
+        targets, n_classes = self._encode_targets(y)
+        rng = check_random_state(self.random_state)
+
+        if (X_val is None) != (y_val is None):
+            missing = "y_val" if y_val is None else "X_val"
+            raise ValueError(f"`X_val` and `y_val` go together, but `{missing}` is missing")
+        held_out = None
+        if X_val is not None:
+            X_val = self._check_inputs(X_val, parameter="X_val")
+            targets_val = self._encode_validation_targets(y_val)
+            check_consistent_length(X_val, targets_val)
+            held_out = (X_val, targets_val, None, None)
+        elif self.early_stopping:
+            X, targets, weight, offset, held_out = self._hold_out(X, targets, weight, offset, rng)
+
+        space = FunctionSpace.of(X.shape[0], weight)
+        objective = loss.bind(targets, space, n_classes).with_l2(float(self.l2))
+        hypotheses = learner.bind(X, space, np.flatnonzero(self._columns.categorical), self._n_threads())
+        if offset is not None and offset.shape[1] != objective.n_outputs:
+            raise ValueError(f"`offset` must have {objective.n_outputs} columns, got {offset.shape[1]}")
+        start = objective.start() if offset is None else np.zeros(objective.n_outputs)
+        validation = None
+        if held_out is not None:
+            X_val, targets_val, weight_val, offset_val = held_out
+            space_val = FunctionSpace.of(X_val.shape[0], weight_val)
+            validation = loss.bind(targets_val, space_val, n_classes).scores(
+                hypotheses.mapper.prepare(X_val), start, offset_val
+            )
+        callbacks = list(self.callbacks or [])
+        if self.verbose:
+            callbacks.append(_Report(self.n_rounds, self.verbose))
+        result = boost(
+            objective,
+            hypotheses,
+            algorithm=self._algorithm(),
+            step=self.step,
+            n_rounds=self.n_rounds,
+            max_weak_learners=self.max_weak_learners,
+            output=self.output,
+            start=start,
+            offset=offset,
+            validation=validation,
+            n_iter_no_change=self.n_iter_no_change if self.early_stopping else None,
+            random_state=np.random.default_rng(rng.randint(2**31)),
+            callbacks=callbacks,
+        )
+        if result.diverged:
+            warnings.warn(
+                f"{result.reason}. The best iterate is kept; a decaying step such as step='auto' avoids this.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        self.loss_ = loss
+        self.model_: AdditiveModel = result.model
+        self.history_ = result.history
+        self.stop_reason_ = result.reason
+        self.best_round_ = result.best_round
+        self.n_rounds_ = len(result.records) - 1
+        return self
+
+    def _scores(self, X: Any) -> Array:
+        check_is_fitted(self)
+        return self.model_.predict(self._check_inputs(X))
+
+    def _staged_scores(self, X: Any) -> Iterator[Array]:
+        check_is_fitted(self)
+        yield from self.model_.staged_predict(self._check_inputs(X))
+
+    # -- input -------------------------------------------------------------------------------------
+
+    def _check_training(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """Return X as numbers, and y checked but not encoded."""
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        if is_frame(X) or (isinstance(X, np.ndarray) and X.ndim == 2):
+            self._columns = Columns.learn(X, self.categorical_features)
+        else:
+            X = X if sp.issparse(X) else check_array(X, dtype=None, ensure_all_finite=False)
+            self._columns = Columns.learn(X, self.categorical_features)
+        X = self._check_inputs(X, reset=True)
+        y = self._check_targets(y)
+        check_consistent_length(X, y)
+        return X, y
+
+    def _check_inputs(self, X: Any, *, reset: bool = False, parameter: str = "X") -> Any:
+        tags = get_tags(self).input_tags
+        options: dict[str, Any] = {
+            "accept_sparse": ["csr", "csc"] if tags.sparse else False,
+            "dtype": np.float64,
+            "ensure_all_finite": "allow-nan" if tags.allow_nan else True,
+        }
+        if self._columns.plain and not is_frame(X):
+            return validate_data(self, X, reset=reset, **options)
+        _check_feature_names(self, X, reset=reset)
+        _check_n_features(self, X, reset=reset)
+        return check_array(self._columns.encode(X), estimator=self, input_name=parameter, **options)
+
+    def _check_targets(self, y: Any) -> Any:
+        raise NotImplementedError
+
+    def _encode_targets(self, y: Any) -> tuple[Any, int | None]:
+        raise NotImplementedError
+
+    def _encode_validation_targets(self, y: Any) -> Any:
+        raise NotImplementedError
+
+    def _hold_out(self, X: Any, y: Any, weight: Any, offset: Any, rng: Any) -> Any:
+        """Split off the validation part, stratified for classes where they allow it."""
+        n_held = int(np.ceil(self.validation_fraction * len(y)))
+        stratify = None
+        if self._task == "classification":
+            counts = np.bincount(y)
+            counts = counts[counts > 0]
+            stratify = y if counts.min() >= 2 and min(n_held, len(y) - n_held) >= len(counts) else None
+        rows, held = train_test_split(np.arange(len(y)), test_size=n_held, random_state=rng, stratify=stratify)
+        parts = [None if part is None else (part[rows], part[held]) for part in (X, y, weight, offset)]
+        kept = [None if part is None else part[0] for part in parts]
+        return (*kept, tuple(None if part is None else part[1] for part in parts))
+
+    # -- parameters --------------------------------------------------------------------------------
+
+    def _check_parameters(self) -> None:
+        def need(name: str, fine: bool, wanted: str) -> None:
+            if not fine:
+                raise ValueError(f"`{name}` must be {wanted}, got {getattr(self, name)!r}")
+
+        def integer(name: str, optional: bool = False) -> None:
+            value = getattr(self, name)
+            fine = isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
+            need(name, fine or (optional and value is None), "a positive integer" + " or None" * optional)
+
+        def real(name: str) -> bool:
+            value = getattr(self, name)
+            return isinstance(value, Real) and not isinstance(value, bool) and bool(np.isfinite(float(value)))
+
+        integer("n_rounds")
+        integer("max_weak_learners", optional=True)
+        integer("n_iter_no_change")
+        need("output", self.output in OUTPUTS, f"one of {', '.join(OUTPUTS)}")
+        need("residual_decay", real("residual_decay") and 0 <= self.residual_decay <= 1, "in [0, 1]")
+        need("accuracy", self.accuracy is None or (real("accuracy") and self.accuracy > 0), "positive or None")
+        need("l2", real("l2") and self.l2 >= 0, "non-negative")
+        need("early_stopping", self.early_stopping in (True, False), "True or False")
+        need(
+            "validation_fraction",
+            real("validation_fraction") and 0 < self.validation_fraction < 1,
+            "in (0, 1)",
+        )
+        fine = self.n_jobs is None or (isinstance(self.n_jobs, Integral) and self.n_jobs != 0)
+        need("n_jobs", fine, "None, -1 or a positive integer")
+
+    def _loss(self) -> Any:
+        classes = available("convexboost.objectives")
+        loss = resolve("loss", self._default_loss if self.loss is None else self.loss, classes)
+        if not hasattr(loss, "bind"):
+            raise ValueError(f"`loss` must be a name or a Loss, got {self.loss!r}")
+        if getattr(loss, "task", self._task) != self._task:
+            fitting = ", ".join(name for name, cls in classes.items() if cls.task == self._task)
+            raise ValueError(f"`loss` must be a {self._task} loss ({fitting}), got {self.loss!r}")
+        return loss
+
+    def _learner(self) -> Any:
+        learner = self.learner
+        if hasattr(learner, "fit") and hasattr(learner, "predict"):
+            if is_classifier(learner):
+                return Classifier(learner)
+            if is_regressor(learner):
+                return Regressor(learner)
+        learner = resolve("learner", learner, available("convexboost.learners"))
+        if not hasattr(learner, "bind"):
+            raise ValueError(f"`learner` must be a name, a learner or a scikit-learn estimator, got {self.learner!r}")
+        return learner
+
+    def _algorithm(self) -> Any:
+        if self.algorithm == "residual":
+            return ALGORITHMS["residual"](decay=float(self.residual_decay))
+        if self.algorithm == "repeated":
+            return ALGORITHMS["repeated"](accuracy=self.accuracy)
+        return self.algorithm
+
+    def _n_threads(self) -> int:
+        # None means all cores, as in HistGradientBoosting: work too small for threads stays on one.
+        return int(joblib.cpu_count() if self.n_jobs is None else joblib.effective_n_jobs(self.n_jobs))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        try:
+            learner = self._learner()
+        except ValueError:  # reported by fit
+            return tags
+        if isinstance(learner, StumpLearner):
+            tags.input_tags.sparse = tags.input_tags.allow_nan = True
+        elif hasattr(learner, "estimator"):
+            inner = get_tags(learner.estimator).input_tags
+            tags.input_tags.sparse, tags.input_tags.allow_nan = inner.sparse, inner.allow_nan
+        return tags
+
+
+def _check_weight(given: Any, weight: Array) -> None:
+    if given is None:
+        return
+    if (weight < 0).any():
+        raise ValueError(f"`sample_weight` must not be negative, got {weight.min():g}")
+    if not (weight > 0).any():
+        raise ValueError("`sample_weight` must not be all zero")
+
+
+def _check_offset(offset: Any, n_samples: int) -> Array:
+    offset = check_array(offset, ensure_2d=False, dtype=np.float64, input_name="offset")
+    if len(offset) != n_samples:
+        raise ValueError(f"`offset` must have {n_samples} rows like `X`, got {len(offset)}")
+    return np.asarray(offset.reshape(n_samples, -1))
+
+
+class _Report:
+    """Print about twenty lines (verbose=1) or one per round (verbose=2) on standard error."""
+
+    def __init__(self, n_rounds: int, verbose: int) -> None:
+        self.every = max(n_rounds // 20, 1) if verbose == 1 else 1
+
+    def __call__(self, record: Record) -> None:
+        if record.round % self.every == 0:
+            validation = "" if np.isnan(record.validation) else f"  validation {record.validation:.6g}"
+            line = f"round {record.round:5d}  objective {record.objective:.6g}{validation}  {record.seconds:.2f} s"
+            print(line, file=sys.stderr)

@@ -1,0 +1,135 @@
+"""ConvexBoostClassifier."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils import assert_all_finite, column_or_1d
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from convexboost.core import Array
+from convexboost.estimators._base import BaseConvexBoost
+from convexboost.objectives._base import LinkLoss
+
+
+def _has_link(estimator: ConvexBoostClassifier) -> bool:
+    loss = getattr(estimator, "loss_", None) or estimator._loss()
+    if not isinstance(loss, LinkLoss):
+        raise AttributeError(f"`loss` {estimator.loss!r} gives no probabilities; use loss='softmax', or calibrate")
+    return True
+
+
+class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
+    """Classification by boosting, for any convex loss.
+
+    Parameters
+    ----------
+    loss : str or Loss, default="softmax"
+        "softmax" (has `predict_proba`), "multiclass_hinge" (Crammer and Singer), or an object.
+    learner : str, learner or scikit-learn estimator, default="stump"
+        "stump", "class_stump", "sign_stump", an object such as ``Stump(max_bins=64)``, or any scikit-learn
+        regressor or classifier.
+    algorithm : str, default="residual"
+        "naive", "repeated", "residual" (Algorithms 1, 2, 3), "dual_averaging", "error_feedback".
+
+    The other parameters and the attributes are those of `ConvexBoostRegressor`; in addition:
+
+    Attributes
+    ----------
+    classes_ : array
+        The class labels, sorted.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from convexboost import ConvexBoostClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = ConvexBoostClassifier(loss="multiclass_hinge", n_rounds=50).fit(X, y)
+    >>> bool(model.score(X, y) > 0.95)
+    True
+    """
+
+    _task = "classification"
+    _default_loss = "softmax"
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        X_val: Any = None,
+        y_val: Any = None,
+        offset: Any = None,
+    ) -> ConvexBoostClassifier:
+        """Fit to class labels of any kind.
+
+        `offset` is a fixed score per row and class; training then starts from it instead of the best constant,
+        and predictions are what was learned on top of it.
+        """
+        self._fit(X, y, sample_weight, X_val, y_val, offset)
+        return self
+
+    def decision_function(self, X: Any) -> Array:
+        """Return the scores (n_samples, n_classes); for two classes the difference, (n_samples,)."""
+        return _decision(self._scores(X))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the class with the largest score."""
+        F = self._scores(X)
+        return self.classes_[F.argmax(axis=1)]
+
+    @available_if(_has_link)
+    def predict_proba(self, X: Any) -> Array:
+        """Return the probability of each class."""
+        check_is_fitted(self)
+        return self.loss_.link(self._scores(X))
+
+    @available_if(_has_link)
+    def predict_log_proba(self, X: Any) -> Array:
+        """Return the log of the probability of each class."""
+        return np.log(self.predict_proba(X))
+
+    def staged_decision_function(self, X: Any) -> Iterator[Array]:
+        """Yield the decision function after each round."""
+        yield from map(_decision, self._staged_scores(X))
+
+    def staged_predict(self, X: Any) -> Iterator[NDArray[Any]]:
+        """Yield the predicted classes after each round."""
+        for F in self._staged_scores(X):
+            yield self.classes_[F.argmax(axis=1)]
+
+    @available_if(_has_link)
+    def staged_predict_proba(self, X: Any) -> Iterator[Array]:
+        """Yield the class probabilities after each round."""
+        yield from map(self.loss_.link, self._staged_scores(X))
+
+    def _check_targets(self, y: Any) -> NDArray[Any]:
+        y = column_or_1d(y, warn=True)
+        if y.dtype.kind == "f":
+            assert_all_finite(y, input_name="y", estimator_name=type(self).__name__)
+        check_classification_targets(y)
+        return y
+
+    def _encode_targets(self, y: Any) -> tuple[NDArray[np.int64], int]:
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(f"`y` must hold at least 2 classes with positive weight, got one class: {self.classes_[0]!r}")
+        return codes.astype(np.int64), len(self.classes_)
+
+    def _encode_validation_targets(self, y: Any) -> NDArray[np.int64]:
+        y = column_or_1d(y)
+        unknown = np.setdiff1d(y, self.classes_)
+        if len(unknown):
+            raise ValueError(f"`y_val` holds a class that `y` does not: {unknown[0]!r}")
+        return np.searchsorted(self.classes_, y)
+
+
+def _decision(F: Array) -> Array:
+    return F[:, 1] - F[:, 0] if F.shape[1] == 2 else F

@@ -1,0 +1,132 @@
+"""ConvexBoostRegressor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_array
+
+from convexboost.core import Array
+from convexboost.estimators._base import BaseConvexBoost
+
+
+class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
+    """Regression by boosting, for any convex loss and one or several outputs.
+
+    Parameters
+    ----------
+    loss : str or Loss, default="half_squared"
+        "half_squared", "absolute", "quantile" ("quantile:0.9"), or an object such as ``Quantile(0.9)``.
+    learner : str, learner or scikit-learn estimator, default="stump"
+        "stump", "sign_stump", ("class_stump" for several outputs), an object such as ``Stump(max_bins=64)``,
+        or any scikit-learn regressor or classifier.
+    algorithm : str, default="residual"
+        "naive", "repeated", "residual" (Algorithms 1, 2, 3), "dual_averaging", "error_feedback".
+    n_rounds : int, default=500
+    max_weak_learners : int, optional
+        Budget of weak learners; "repeated" trains t of them in round t.
+    step : str or Step, default="auto"
+        "auto", "constant", "inverse_sqrt", "inverse_time", "polyak", "adanorm", "line_search"; a scale may
+        follow ("inverse_sqrt:0.5").
+    output : {"best", "last", "average"}, default="best"
+        Which iterate becomes the model: the best one (by validation loss where there is one, else by
+        objective), the last, or the average.
+    residual_decay : float in [0, 1], default=1
+        What "residual" keeps of the residual from round to round: 1 is the paper, 0 is "naive".
+    accuracy : float, optional
+        "repeated" only: project until the error costs at most half of this, instead of t times in round t.
+    l2 : float, default=0
+        Adds l2/2 ‖f − start‖² to the objective.
+    early_stopping : bool, default=False
+        Hold out `validation_fraction` of the rows (unless `X_val` is given to fit) and stop when the loss on
+        them has not improved for `n_iter_no_change` rounds.
+    validation_fraction : float, default=0.1
+    n_iter_no_change : int, default=50
+    categorical_features : "from_dtype", None, or list of columns, default="from_dtype"
+    random_state : int, RandomState or None
+    n_jobs : int, optional
+        Threads; None is all cores.  The model does not depend on it.
+    callbacks : list of callables, optional
+        Each is called with a `Record` after every round; a true return value stops training.
+    verbose : int, default=0
+
+    Attributes
+    ----------
+    model_ : AdditiveModel
+    history_ : dict of arrays
+        round, objective, validation, edge, intrinsic_edge, step, weak_learners, gradient_evaluations, seconds;
+        entry 0 is the start.
+    stop_reason_ : str
+    best_round_, n_rounds_ : int
+    loss_ : Loss
+    n_features_in_ : int
+    feature_names_in_ : array of str
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from convexboost import ConvexBoostRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = ConvexBoostRegressor(loss="quantile:0.9", n_rounds=100).fit(X, y)
+    >>> bool(abs((model.predict(X) >= y).mean() - 0.9) < 0.05)
+    True
+    """
+
+    _task = "regression"
+    _default_loss = "half_squared"
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        X_val: Any = None,
+        y_val: Any = None,
+        offset: Any = None,
+    ) -> ConvexBoostRegressor:
+        """Fit to targets of shape (n_samples,) or (n_samples, n_outputs).
+
+        `offset` is a fixed score per row; training then starts from it instead of the best constant, and
+        `predict` returns what was learned on top of it.
+        """
+        self._fit(X, y, sample_weight, X_val, y_val, offset)
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """Return the prediction for each row."""
+        return self._shape(self._scores(X))
+
+    def staged_predict(self, X: Any) -> Iterator[Array]:
+        """Yield the prediction after each round."""
+        for F in self._staged_scores(X):
+            yield self._shape(F)
+
+    def _shape(self, F: Array) -> Array:
+        return F[:, 0] if self._one_dimensional else F
+
+    def _check_targets(self, y: Any) -> Array:
+        y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+        if y.ndim > 2:
+            raise ValueError(f"`y` must have 1 or 2 dimensions, got {y.ndim}")
+        self._one_dimensional = y.ndim == 1
+        return y.reshape(len(y), -1)
+
+    def _encode_targets(self, y: Any) -> tuple[Any, int | None]:
+        self._n_outputs = y.shape[1]
+        return y, None
+
+    def _encode_validation_targets(self, y: Any) -> Array:
+        y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y_val")
+        y = y.reshape(len(y), -1)
+        if y.shape[1] != self._n_outputs:
+            raise ValueError(f"`y_val` must have {self._n_outputs} outputs like `y`, got {y.shape[1]}")
+        return np.asarray(y)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags

@@ -1,0 +1,1 @@
+"""The paper's examples and experiments, one per file."""

@@ -1,0 +1,324 @@
+"""What every loss promises."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from convexboost.core import ZERO, Array, FunctionSpace, Move
+from convexboost.objectives._base import LinkLoss, Pointwise
+from tests.contracts.conftest import LOSSES, loss, space_of, targets
+
+N = 30
+#: Losses that only scale when y and F do, with the power.
+HOMOGENEOUS = {"absolute": 1, "quantile": 1, "half_squared": 2}
+
+
+@dataclass
+class Problem:
+    loss: Any
+    y: Array
+    space: FunctionSpace
+    objective: Pointwise
+    rng: np.random.Generator
+
+    @property
+    def shape(self):
+        return len(self.y), self.objective.n_outputs
+
+    def R(self, F):
+        return self.at(F).value()
+
+    def gradient(self, F):
+        return self.at(F).gradient().values
+
+    def at(self, F):
+        """Scores placed at F, by way of an offset."""
+        return self.objective.scores(None, np.zeros(F.shape[1]), F)
+
+    def constant(self, c):
+        return np.tile(c, (self.shape[0], 1))
+
+
+def make(spec, n_outputs, weights, seed=0):
+    rng = np.random.default_rng([seed, n_outputs])
+    y, space = targets(spec, rng, N, n_outputs), space_of(rng, N, weights)
+    n_classes = n_outputs if loss(spec).task == "classification" else None
+    objective = loss(spec).bind(y, space, n_classes=n_classes)
+    return Problem(loss(spec), objective.y, space, objective, rng)
+
+
+def outputs(spec):
+    return (2, 4) if loss(spec).task == "classification" else (1, 3)
+
+
+@pytest.fixture(params=[(spec, k, w) for spec in LOSSES for k in outputs(spec) for w in ("uniform", "weighted")], ids=str)
+def problem(request):
+    return make(*request.param)
+
+
+def points(problem):
+    """Ordinary scores and the awkward ones: ties, kinks, a rounding error away from them, tiny and huge."""
+    rng, shape = problem.rng, problem.shape
+    whole = rng.integers(-2, 3, shape).astype(float)
+    pair = np.full(shape, -60.0)  # two outputs tied, the others far below: where a softmax bends most
+    pair[:, :2] = 0.0
+    found = {
+        "random": rng.normal(size=shape),
+        "start": problem.constant(problem.objective.start()),
+        "zero": np.zeros(shape),
+        "tiny": 1e-13 * rng.normal(size=shape),
+        "huge": 1e6 * rng.normal(size=shape),
+        "whole": whole,
+        "whole, shaken": whole * (1 + 1e-15) + 1e-15,
+        "pair": pair + 0.01 * rng.normal(size=shape),
+    }
+    if problem.loss.task == "regression":
+        found["on the target"] = problem.y.copy()
+        found["shaken target"] = problem.y * (1 + rng.choice([-1, 0, 1], shape) * 2e-16)
+        found["half on the target"] = np.where(rng.random(shape) < 0.5, problem.y, problem.y + whole)
+    return found
+
+
+def test_subgradient_inequality_in_every_row(problem):
+    """l(f') ≥ l(f) + ⟨g, f' − f⟩, from every point to every other."""
+    for F in points(problem).values():
+        losses, G = problem.loss.evaluate(F, problem.y)
+        for F2 in points(problem).values():
+            slope = np.sum(G * (F2 - F), axis=1)
+            scale = 1 + np.abs(losses) + np.abs(F).max(axis=1) + np.abs(F2).max(axis=1) + np.abs(G * (F2 - F)).sum(axis=1)
+            assert np.all(problem.loss.value(F2, problem.y) - losses - slope >= -1e-11 * scale)
+
+
+def test_subgradient_inequality_in_function_space(problem):
+    """R[F'] ≥ R[F] + ⟨∇, F' − F⟩ with the weights inside the inner product."""
+    for F in points(problem).values():
+        R, G = problem.R(F), problem.gradient(F)
+        for _ in range(5):
+            F2 = F + problem.rng.normal(size=F.shape) * 10.0 ** problem.rng.uniform(-2, 1)
+            bound = R + problem.space.inner(G, F2 - F)
+            assert problem.R(F2) >= bound - 1e-11 * (1 + abs(R) + np.abs(F).max())
+
+
+def test_finite_differences(problem):
+    eps = 1e-6
+    for F in (problem.rng.normal(size=problem.shape), 3 * problem.rng.normal(size=problem.shape) + 1):
+        G = problem.gradient(F)
+        for _ in range(10):
+            D = problem.rng.normal(size=F.shape) * (problem.rng.random(F.shape) < 0.3)
+            numeric = (problem.R(F + eps * D) - problem.R(F - eps * D)) / (2 * eps)
+            assert numeric == pytest.approx(problem.space.inner(G, D), rel=1e-6, abs=1e-7)
+
+
+def test_lipschitz_constant(problem):
+    """It holds in every row, because a space may put all its weight there."""
+    L = problem.objective.constants.lipschitz
+    if L is None:
+        pytest.skip("not Lipschitz")
+    for F in points(problem).values():
+        G = problem.loss.evaluate(F, problem.y)[1]
+        assert np.sqrt((G * G).sum(axis=1)).max() <= L * (1 + 1e-12)
+        assert problem.at(F).gradient().norm <= L * (1 + 1e-12)
+
+
+def test_lipschitz_constant_is_reached(problem):
+    """Nothing smaller would do: some row of some point comes within a few percent."""
+    L = problem.objective.constants.lipschitz
+    if L is None:
+        pytest.skip("not Lipschitz")
+    worst = [10.0 * sign * problem.rng.normal(size=problem.shape) for sign in (-1, 1)]
+    worst += [problem.constant(np.full(problem.shape[1], sign * 1e3)) for sign in (-1, 1)]
+    norms = [np.sqrt((problem.loss.evaluate(F, problem.y)[1] ** 2).sum(axis=1)).max() for F in worst]
+    assert max(norms) > 0.95 * L
+
+
+def test_smoothness(problem):
+    smoothness = problem.objective.constants.smoothness
+    if smoothness is None:
+        pytest.skip("not smooth")
+    for F in points(problem).values():
+        for length in (1e-3, 1.0, 30.0):
+            F2 = F + length * problem.rng.normal(size=F.shape)
+            G, G2 = (problem.loss.evaluate(A, problem.y)[1] for A in (F, F2))
+            change, distance = (np.sqrt((A * A).sum(axis=1)) for A in (G2 - G, F2 - F))
+            assert np.all(change <= smoothness * distance * (1 + 1e-9) + 1e-9)
+
+
+def test_strong_convexity(problem):
+    strong = problem.objective.constants.strong_convexity
+    assert strong >= 0.0
+    for F in points(problem).values():
+        F2 = F + problem.rng.normal(size=F.shape)
+        losses, G = problem.loss.evaluate(F, problem.y)
+        gain = problem.loss.value(F2, problem.y) - losses - np.sum(G * (F2 - F), axis=1)
+        scale = 1 + np.abs(losses) + np.abs(F).max(axis=1)
+        assert np.all(gain >= strong / 2 * np.sum((F2 - F) ** 2, axis=1) - 1e-10 * scale)
+
+
+def test_minimum(problem):
+    minimum = problem.objective.constants.minimum
+    if minimum is None:
+        pytest.skip("no known minimum")
+    for F in points(problem).values():
+        assert problem.loss.value(F, problem.y).min() >= minimum
+        assert problem.R(F) >= minimum
+
+
+def test_value_is_the_first_half_of_evaluate(problem):
+    for F in points(problem).values():
+        np.testing.assert_array_equal(problem.loss.value(F, problem.y), problem.loss.evaluate(F, problem.y)[0])
+        assert problem.objective.value(F) == problem.objective.evaluate(F)[0]
+
+
+def test_evaluate_leaves_its_arguments_alone_and_returns_fresh_arrays(problem):
+    F = problem.rng.normal(size=problem.shape)
+    F_before, y_before = F.copy(), problem.y.copy()
+    losses, G = problem.loss.evaluate(F, problem.y)
+    assert losses.shape == problem.shape[:1]
+    assert G.shape == problem.shape
+    kept = G.copy()
+    problem.loss.evaluate(F + 1, problem.y)
+    np.testing.assert_array_equal(G, kept)
+    np.testing.assert_array_equal(F, F_before)
+    np.testing.assert_array_equal(problem.y, y_before)
+
+
+@pytest.mark.parametrize("weights", ["uniform", "weighted", "uneven"])
+@pytest.mark.parametrize(("spec", "n_outputs"), [(spec, k) for spec in LOSSES for k in outputs(spec)])
+def test_best_constant(spec, n_outputs, weights):
+    for seed in range(3):
+        problem = make(spec, n_outputs, weights, seed)
+        rng, best = problem.rng, problem.objective.start()
+        assert best.shape == (n_outputs,)
+
+        def R(c, problem=problem):
+            return problem.R(problem.constant(c))
+
+        tolerance = 1e-9 * (1 + abs(R(best)))
+        for scale in (1e-3, 0.1, 1.0, 5.0):
+            for _ in range(10):
+                assert R(best) <= R(best + scale * rng.normal(size=n_outputs)) + tolerance
+                assert R(best) <= R(scale * rng.normal(size=n_outputs)) + tolerance
+        simplex = np.vstack([best, best + np.eye(n_outputs)])
+        options = {"initial_simplex": simplex, "xatol": 1e-10, "fatol": 1e-12, "maxiter": 2000}
+        found = minimize(R, best, method="Nelder-Mead", options=options)
+        assert R(best) <= found.fun + 1e-8 * (1 + abs(found.fun))
+
+
+def test_weight_two_is_the_row_twice(problem):
+    rng = problem.rng
+    counts = rng.integers(1, 4, N)
+    twice = np.repeat(np.arange(N), counts)
+    n_classes = problem.shape[1] if problem.loss.task == "classification" else None
+    weighted = problem.loss.bind(problem.y, FunctionSpace.of(N, counts), n_classes=n_classes)
+    repeated = problem.loss.bind(problem.y[twice], FunctionSpace.of(len(twice)), n_classes=n_classes)
+    np.testing.assert_allclose(weighted.start(), repeated.start(), rtol=1e-12, atol=1e-12)
+    F, zero = rng.normal(size=problem.shape), np.zeros(problem.shape[1])
+    a, b = weighted.scores(None, zero, F), repeated.scores(None, zero, F[twice])
+    assert a.value() == pytest.approx(b.value(), rel=1e-12)
+    np.testing.assert_allclose(a.gradient().values[twice], b.gradient().values, rtol=1e-12)
+    assert a.gradient().norm == pytest.approx(b.gradient().norm, rel=1e-12)
+
+
+def test_order_of_rows_does_not_matter(problem):
+    order = problem.rng.permutation(N)
+    n_classes = problem.shape[1] if problem.loss.task == "classification" else None
+    other = problem.loss.bind(problem.y[order], FunctionSpace(problem.space.weight[order]), n_classes=n_classes)
+    np.testing.assert_allclose(other.start(), problem.objective.start(), rtol=1e-12, atol=1e-12)
+    F = problem.rng.normal(size=problem.shape)
+    scores = other.scores(None, np.zeros(problem.shape[1]), F[order])
+    assert scores.value() == pytest.approx(problem.R(F), rel=1e-12)
+    np.testing.assert_allclose(scores.gradient().values, problem.gradient(F)[order], rtol=1e-12, atol=1e-15)
+
+
+def test_link(problem):
+    if not isinstance(problem.loss, LinkLoss):
+        pytest.skip("no probabilities")
+    for F in points(problem).values():
+        P = problem.loss.link(F)
+        np.testing.assert_allclose(P.sum(axis=1), 1.0, rtol=1e-12)
+        assert P.min() >= 0.0
+    shares = [problem.space.mean(problem.y == k) for k in range(P.shape[1])]
+    np.testing.assert_allclose(problem.loss.link(problem.objective.start()[None])[0], shares, rtol=1e-9)
+
+
+@pytest.mark.parametrize("unit", [1e5, 1e-5])
+@pytest.mark.parametrize("spec", [spec for spec in LOSSES if spec.partition(":")[0] in HOMOGENEOUS])
+def test_units(spec, unit):
+    power = HOMOGENEOUS[spec.partition(":")[0]]
+    problem = make(spec, 2, "weighted")
+    other = problem.loss.bind(problem.y * unit, problem.space)
+    F = problem.rng.normal(size=problem.shape)
+    assert other.value(F * unit) == pytest.approx(unit**power * problem.objective.value(F), rel=1e-12)
+    np.testing.assert_allclose(other.start(), unit * problem.objective.start(), rtol=1e-12)
+    _, G = other.evaluate(F * unit)
+    np.testing.assert_allclose(G, unit ** (power - 1) * problem.gradient(F), rtol=1e-9)
+    on_target = other.evaluate(other.y * (1 + 2e-16))[1]
+    assert np.abs(on_target).max() <= 1e-9 * unit
+
+
+def test_ridge(problem):
+    """(l2/2) ‖F − start‖², wherever the scores were placed."""
+    rng, l2 = problem.rng, 0.3
+    ridge = problem.objective.with_l2(l2)
+    start, offset = rng.normal(size=problem.shape[1]), rng.normal(size=problem.shape)
+    base = start + offset
+    plain, scores = problem.objective.scores(None, start, offset), ridge.scores(None, start, offset)
+    assert scores.value() == plain.value()
+    D = rng.normal(size=problem.shape)
+    for s in (plain, scores):
+        s.restore(base + D)
+    penalty = l2 / 2 * problem.space.norm(D) ** 2
+    assert scores.value() == pytest.approx(plain.value() + penalty, rel=1e-12)
+    np.testing.assert_allclose(scores.gradient().values, plain.gradient().values + l2 * D, rtol=1e-9, atol=1e-12)
+    assert scores.along(ZERO)(1.0) == pytest.approx(scores.value(), rel=1e-12)
+    assert scores.rescaled(0.0) == pytest.approx(problem.R(base), rel=1e-12)
+    half = problem.R(base + D / 2) + penalty / 4
+    assert scores.rescaled(0.5) == pytest.approx(half, rel=1e-12)
+    scores.move(Move(ZERO, 0.0, shrink=0.5))
+    assert scores.value() == pytest.approx(half, rel=1e-12)
+    assert scores.distance() == pytest.approx(problem.space.norm(D) / 2, rel=1e-12)
+
+
+def test_ridge_constants(problem):
+    before, after = problem.objective.constants, problem.objective.with_l2(0.25).constants
+    assert after.strong_convexity == before.strong_convexity + 0.25
+    assert after.lipschitz is None
+    assert after.minimum == before.minimum
+    if before.smoothness is not None:
+        assert after.smoothness == before.smoothness + 0.25
+    assert problem.objective.with_l2(0.0).constants == before
+
+
+def test_pickle(problem):
+    again = pickle.loads(pickle.dumps(problem.objective))
+    F = problem.rng.normal(size=problem.shape)
+    assert again.value(F) == problem.objective.value(F)
+
+
+def test_declaration(problem):
+    """A name, a task, and constants that are numbers."""
+    assert problem.loss.name in LOSSES
+    constants = problem.objective.constants
+    for value in (constants.lipschitz, constants.smoothness, constants.minimum):
+        assert value is None or math.isfinite(value)
+
+
+@pytest.mark.parametrize("spec", LOSSES)
+def test_wrong_number_of_targets(spec):
+    y = targets(spec, np.random.default_rng(0), 10, 2)
+    with pytest.raises(ValueError, match=r"`y` must have 7 rows like `X`, got 10"):
+        loss(spec).bind(y, FunctionSpace.of(7))
+
+
+@pytest.mark.parametrize("spec", [spec for spec in LOSSES if loss(spec).task == "regression"])
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_targets_must_be_finite(spec, bad):
+    with pytest.raises(ValueError, match=r"`y` must be finite, got \[(nan|inf)\] in row 2"):
+        loss(spec).bind(np.array([0.0, 1.0, bad]), FunctionSpace.of(3))

@@ -1,0 +1,42 @@
+import threading
+
+import pytest
+
+from convexboost.kernels import parallel
+
+
+def chunks(size, operations, n_threads):
+    seen, lock = [], threading.Lock()
+
+    def task(start, stop):
+        with lock:
+            seen.append((start, stop))
+
+    parallel.run(task, size, operations, n_threads)
+    return sorted(seen)
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 3, 7])
+@pytest.mark.parametrize("size", [1, 2, 5, 100])
+def test_chunks_cover_everything_once(size, n_threads):
+    seen = chunks(size, 1e12, n_threads)
+    assert len(seen) == min(size, n_threads)
+    assert [i for start, stop in seen for i in range(start, stop)] == list(range(size))
+
+
+def test_little_work_stays_on_this_thread():
+    names = []
+    parallel.run(lambda *_: names.append(threading.current_thread()), 100, parallel.MIN_OPERATIONS, 4)
+    assert names == [threading.current_thread()]
+
+
+def test_no_more_threads_than_work():
+    assert len(chunks(100, 2.5 * parallel.MIN_OPERATIONS, 8)) == 2
+
+
+def test_errors_come_back():
+    def task(start, stop):
+        raise RuntimeError(f"chunk {start}")
+
+    with pytest.raises(RuntimeError, match="chunk"):
+        parallel.run(task, 10, 1e12, 2)

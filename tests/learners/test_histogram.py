@@ -1,0 +1,246 @@
+"""Stumps in histogram form against the dense twin, which tries every split on the rows of Δ."""
+
+import math
+
+import numpy as np
+import pytest
+
+from convexboost.core import FunctionSpace, Gradient
+from convexboost.kernels.stumps import CLASS
+from convexboost.learners import _histogram
+from convexboost.learners._histogram import BinFunction, StumpLearner
+from convexboost.objectives.half_squared import HalfSquared
+from convexboost.objectives.multiclass_hinge import MulticlassHinge
+from convexboost.objectives.softmax import Softmax
+from convexboost.registry import available
+from convexboost.train import boost
+from tests.reference import SlowStumps
+
+STUMPS = [cls for cls in available("convexboost.learners").values() if issubclass(cls, StumpLearner)]
+ids = [cls.name for cls in STUMPS]
+
+
+def inputs(rng, n):
+    """Two numbers, one of them often missing, a count with ties, and a category."""
+    X = rng.normal(size=(n, 4))
+    X[rng.random(n) < 0.3, 1] = np.nan
+    X[:, 2] = rng.integers(0, 4, n)
+    X[:, 3] = rng.integers(0, 5, n)
+    X[rng.random(n) < 0.1, 3] = np.nan
+    return X
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(11)
+
+
+def terms(model):
+    return [(h.feature, h.leaf_of_bin.tolist()) for _, h in model.terms]
+
+
+@pytest.mark.parametrize("algorithm", ["naive", "residual", "repeated"])
+@pytest.mark.parametrize("loss", [HalfSquared(), MulticlassHinge(), Softmax()], ids=lambda loss: loss.name)
+@pytest.mark.parametrize("cls", STUMPS, ids=ids)
+def test_whole_runs_agree_with_the_dense_twin(cls, loss, algorithm, rng):
+    n = 36
+    X, new = inputs(rng, n), inputs(rng, n)
+    new[:5, 3], new[5:9] = 77.0, np.nan
+    y = rng.integers(0, 3, n) if loss.task == "classification" else rng.normal(size=(n, 2 if cls.kind == CLASS else 1))
+    space = FunctionSpace.of(n, rng.uniform(0.5, 2.0, n))
+    objective = loss.bind(y, space)
+    fast = cls(max_bins=8).bind(X, space, categorical=[3])
+    slow = SlowStumps(X, space, fast.mapper, cls.kind)
+    a, b = (
+        boost(
+            objective,
+            H,
+            algorithm=algorithm,
+            step="inverse_sqrt:0.7",
+            n_rounds=5 if algorithm == "repeated" else 12,
+            output="last",
+        )
+        for H in (fast, slow)
+    )
+    assert terms(a.model) == terms(b.model)
+    np.testing.assert_allclose(a.history["objective"], b.history["objective"], rtol=1e-9)
+    np.testing.assert_allclose(a.model.predict(X), b.model.predict(X), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(a.model.predict(new), b.model.predict(new), rtol=1e-9, atol=1e-9)
+    if algorithm != "residual":
+        np.testing.assert_allclose(a.history["edge"], b.history["edge"], rtol=1e-7)
+
+
+@pytest.mark.parametrize("cls", STUMPS, ids=ids)
+def test_more_categories_than_bins(cls, rng):
+    n = 600
+    X = rng.integers(0, 400, (n, 1)).astype(float)
+    Y = np.column_stack([np.sin(X[:, 0]), np.cos(X[:, 0])]) + 0.1 * rng.normal(size=(n, 2))
+    space = FunctionSpace.of(n)
+    H = cls().bind(X, space, categorical=[0])
+    assert H.mapper.columns[0].n_bins == 255
+    result = boost(HalfSquared().bind(Y, space), H, step="inverse_sqrt", n_rounds=30, output="last")
+    assert result.records[-1].objective < 0.9 * result.records[0].objective
+    new = np.array([[1e6], [np.nan], [-1.0]])
+    predictions = result.model.predict(new)
+    np.testing.assert_array_equal(predictions[0], predictions[1])
+    np.testing.assert_array_equal(predictions[0], predictions[2])
+
+
+@pytest.mark.parametrize("cls", STUMPS, ids=ids)
+@pytest.mark.parametrize("n_rounds", [9, 25])
+def test_without_a_pair_table_the_model_is_the_same(cls, n_rounds, rng, monkeypatch):
+    """Columns of the table are counted on demand: the same sums, the same bits."""
+    n = 150
+    X, y, space = inputs(rng, n), rng.integers(0, 3, n), FunctionSpace.of(n, rng.uniform(0.5, 2.0, n))
+
+    def run():
+        H = cls().bind(X, space, categorical=[3])
+        return boost(Softmax().bind(y, space), H, step="inverse_sqrt", n_rounds=n_rounds, output="last").model.predict(X)
+
+    with_table = run()
+    monkeypatch.setattr(_histogram, "MAX_TABLE_BYTES", 0)
+    np.testing.assert_array_equal(with_table, run())
+
+
+def test_leaf_mass_is_exact_with_and_without_the_table(rng, monkeypatch):
+    n = 150
+    X, space = inputs(rng, n), FunctionSpace.of(n, rng.uniform(0.5, 2.0, n))
+    with_table = STUMPS[0]().bind(X, space, categorical=[3])
+    n_bins = with_table.mapper.columns[0].n_bins
+    h = BinFunction(0, rng.integers(0, 3, n_bins + 1).astype(np.uint8), np.zeros((3, 1)))
+    mass = with_table.leaf_mass(h)
+    monkeypatch.setattr(_histogram, "MAX_TABLE_BYTES", 0)
+    np.testing.assert_array_equal(mass, STUMPS[0]().bind(X, space, categorical=[3]).leaf_mass(h))
+
+
+def test_table_budget_may_cover_some_features_only(rng, monkeypatch):
+    n = 100
+    X, space = inputs(rng, n), FunctionSpace.of(n)
+    V = rng.normal(size=(n, 2))
+    H = STUMPS[0]().bind(X, space, categorical=[3])
+    monkeypatch.setattr(_histogram, "MAX_TABLE_BYTES", 8 * 8 * int(H.mapper.offsets[-1]))  # features 2 and 3 fit
+    delta = H.zero(2)
+    delta.add(Gradient(V, space))
+    for _ in range(9):
+        h = delta.project(rng)
+        F = np.zeros((n, 2))
+        h.add_to(F, H.inputs)
+        assert space.norm(F) == pytest.approx(h.norm, rel=1e-9)
+        V = V - F
+        delta.subtract(h)
+        assert delta.dot(h) == pytest.approx(0.0, abs=1e-12)
+
+
+def additive_functions(H, n):
+    """An orthonormal basis, in L²(P), of all additive functions of the bins."""
+    indicators = [H.sample.column(j) == b for j in range(4) for b in range(H.mapper.columns[j].n_bins + 1)]
+    A = np.array(indicators, float).T * np.sqrt(H.sample.space.weight)[:, None]
+    U, s, _ = np.linalg.svd(A, full_matrices=False)
+    return U[:, s > 1e-9] / np.sqrt(H.sample.space.weight)[:, None]
+
+
+def projected(H, V):
+    Q = additive_functions(H, len(V))
+    return Q @ (Q.T @ (V * H.sample.space.weight[:, None]))
+
+
+@pytest.mark.parametrize("cls", STUMPS, ids=ids)
+def test_inner_products_are_those_inside_the_span(cls, rng):
+    n = 60
+    X, space = inputs(rng, n), FunctionSpace.of(n, rng.uniform(0.5, 2.0, n))
+    H = cls(max_bins=6).bind(X, space, categorical=[3])
+    V, W = rng.normal(size=(n, 2)), rng.normal(size=(n, 2))
+    delta = H.zero(2)
+    delta.add(Gradient(V, space))
+    PV, PW = projected(H, V), projected(H, W)
+    assert delta.inner(Gradient(W, space)) == (
+        pytest.approx(space.inner(PV, PW), rel=1e-9),
+        pytest.approx(space.norm(PW) ** 2, rel=1e-9),
+    )
+
+
+def test_intrinsic_edge_of_a_residual(rng):
+    """Measured in one round of ten: the projected length over the norm inside the span."""
+    n = 60
+    X, y, space = inputs(rng, n), rng.integers(0, 3, n), FunctionSpace.of(n)
+    H = STUMPS[0](max_bins=6).bind(X, space, categorical=[3])
+    objective = Softmax().bind(y, space)
+    F, dense, delta = objective.scores(H.inputs, objective.start()), np.zeros((n, 3)), H.zero(3)
+    measured = 0
+    for _ in range(30):
+        dense = dense + F.gradient().values
+        delta.add(F.gradient())
+        h = delta.project(rng)
+        if not math.isnan(h.intrinsic_edge):
+            measured += 1
+            assert h.intrinsic_edge == pytest.approx(h.norm / space.norm(projected(H, dense)), rel=1e-6)
+        values = np.zeros((n, 3))
+        h.add_to(values, H.inputs)
+        dense -= values
+        delta.subtract(h)
+    assert measured == 3
+
+
+def test_span_of_too_many_bins(rng, monkeypatch):
+    monkeypatch.setattr(_histogram, "MAX_SPAN_BINS", 5)
+    n = 60
+    X, space, V = inputs(rng, n), FunctionSpace.of(n), rng.normal(size=(n, 1))
+    delta = STUMPS[-1]().bind(X, space).zero(1)
+    delta.add(Gradient(V, space))
+    with pytest.raises(ValueError, match=r"only computed up to 5 bins in all; the data have \d+: use a smaller `max_bins`"):
+        delta.inner(Gradient(V, space))
+
+
+@pytest.mark.parametrize("cls", STUMPS, ids=ids)
+def test_leaf_not_seen_in_training_copies_the_heaviest(cls):
+    """No value was missing: at prediction a missing one goes with the larger side."""
+    X, Y = np.arange(10.0)[:, None], np.where(np.arange(10) < 3, -1.0, 1.0)[:, None] * [[1.0, -1.0]]
+    space = FunctionSpace.of(10)
+    H = cls().bind(X, space)
+    model = boost(HalfSquared().bind(Y, space), H, n_rounds=1, output="last", step="constant", start=np.zeros(2)).model
+    missing, light, heavy = model.predict(np.array([[np.nan], [0.0], [9.0]]))
+    np.testing.assert_array_equal(missing, heavy)
+    assert not np.array_equal(light, heavy)
+
+
+def test_class_stumps_name_a_class(rng):
+    n = 40
+    X, y, space = inputs(rng, n), rng.integers(0, 4, n), FunctionSpace.of(n)
+    cls = next(cls for cls in STUMPS if cls.kind == CLASS)
+    result = boost(MulticlassHinge().bind(y, space), cls().bind(X, space), n_rounds=5, step="inverse_sqrt")
+    for _, h in result.path.terms:
+        np.testing.assert_allclose(np.sort(h.values, axis=1), np.tile([-1 / 3, -1 / 3, -1 / 3, 1.0], (3, 1)))
+
+
+def test_class_stump_of_one_output(rng):
+    cls = next(cls for cls in STUMPS if cls.kind == CLASS)
+    H = cls().bind(inputs(rng, 20), FunctionSpace.of(20))
+    with pytest.raises(ValueError, match="'class_stump' needs at least 2 outputs, got 1"):
+        H.zero(1)
+
+
+def test_sign_stumps_answer_plus_or_minus_one(rng):
+    cls = next(cls for cls in STUMPS if cls.name == "sign_stump")
+    n = 40
+    X, space = inputs(rng, n), FunctionSpace.of(n)
+    y = rng.normal(size=n)
+    result = boost(HalfSquared().bind(y, space), cls().bind(X, space), n_rounds=5, step="inverse_sqrt")
+    for _, h in result.path.terms:
+        assert set(np.abs(h.values).ravel()) == {1.0}
+
+
+@pytest.mark.parametrize("cls", STUMPS, ids=ids)
+@pytest.mark.parametrize("max_bins", [-1, 0, 1, 256, math.nan, 2.5])
+def test_max_bins_is_checked(cls, max_bins):
+    with pytest.raises(ValueError, match=rf"`max_bins` must .*, got {max_bins}"):
+        cls(max_bins=max_bins)
+
+
+@pytest.mark.parametrize("cls", STUMPS, ids=ids)
+def test_fewer_bins_than_values(cls, rng):
+    n = 300
+    X, Y, space = rng.normal(size=(n, 2)), rng.normal(size=(n, 2)), FunctionSpace.of(n)
+    H = cls(max_bins=4).bind(X, space)
+    assert [column.n_bins for column in H.mapper.columns] == [4, 4]
+    model = boost(HalfSquared().bind(Y, space), H, n_rounds=40, output="last", step="inverse_sqrt").model
+    assert len(np.unique(np.round(model.predict(X), 9), axis=0)) <= 16

@@ -1,0 +1,298 @@
+"""Algorithm 3 and its two relatives: Lemmas L1–L3, Theorems A–G, certificates (theory 3.0, 3.1, 4)."""
+
+import numpy as np
+import pytest
+
+from convexboost.algorithms import Residual
+from convexboost.core import Gradient
+from convexboost.learners._histogram import HistogramTarget
+from convexboost.steps import AdaNorm, Constant, InverseSqrt, InverseTime, Polyak, Step
+from convexboost.train import boost
+from convexboost.variants import DualAveraging, ErrorFeedback
+from tests.paper.problems import CONVEX, STRONGLY_CONVEX, make, uniform_edge
+from tests.paper.traces import assert_below, certificate_c1, certificate_c2, run, squares
+
+T = 300
+
+
+@pytest.fixture(scope="module")
+def residual(convex):
+    return run(convex, Residual(), InverseSqrt(), T)
+
+
+@pytest.fixture(scope="module")
+def residual_strong(strongly_convex):
+    return run(strongly_convex, Residual(), InverseTime(), T)
+
+
+def theorem_b_step(trace):
+    """η = d_1/(G √(κT)) for the constants seen in another run."""
+    return Constant(max(trace.d[0], 0.1) / (trace.g_max[-1] * np.sqrt(trace.kappa[-1] * len(trace.eta))))
+
+
+# Lemmas
+
+
+def test_round_is_algorithm_3(residual):
+    """h_t = proj(Δ_{t−1} + g_t), x_{t+1} = x_t − η_t h_t, and Δ_t is what the library carries."""
+    o = residual
+    D = o.delta[:-1] + o.g
+    assert np.allclose(np.diff(o.z, axis=0), -o.eta[:, None] * o.h)
+    assert np.allclose(np.einsum("tr,tr->t", o.h, D), squares(o.h))
+    assert np.all(np.abs(np.einsum("tr,tr->t", o.h, o.delta[1:])) <= 1e-9 * (1 + squares(o.h)))
+
+
+def test_library_keeps_the_same_residual(convex, residual):
+    target = residual.state.target
+    if isinstance(target, HistogramTarget):
+        inside = convex.function(residual.delta[-1]) - convex.f_0
+        expected = convex.H.sample.histogram(Gradient(inside, convex.space))
+        span = convex.H.span
+        assert np.allclose(span.whiten(target.table) ** 2, span.whiten(expected) ** 2, atol=1e-10)
+    else:
+        assert np.allclose(convex.coordinates(target.values), residual.delta[-1])
+
+
+def test_l1_residual_is_bounded(residual):
+    o = residual
+    assert_below(np.sqrt(squares(o.delta[1:])), o.c_delta * o.g_max)
+    assert_below(np.sqrt(squares(o.delta[:-1] + o.g)), o.g_max / (1 - o.s))
+    assert_below(np.sqrt(squares(o.h)), o.g_max / (1 - o.s))
+    assert_below(np.cumsum(squares(o.delta[1:])), o.c_delta**2 * np.cumsum(squares(o.g)))
+
+
+def test_l2_energy_identity(residual):
+    o = residual
+    h, delta = squares(o.h), squares(o.delta)
+    assert np.allclose(h + delta[1:], delta[:-1] + o.q, rtol=1e-9, atol=1e-9)
+    assert_below(o.q, o.kappa * o.g_max**2)
+    assert_below(np.cumsum(o.eta * h) + o.eta * delta[1:], np.cumsum(o.eta * o.q))
+    assert_below(np.cumsum(o.eta * o.q), o.kappa * o.g_max**2 * np.cumsum(o.eta))
+
+
+def test_l3_identity(convex, residual):
+    """For every f, not only the optimum."""
+    o = residual
+    for f in (convex.z_star, np.random.default_rng(0).normal(size=len(convex.z_star))):
+        a = o.z - f
+        left = np.cumsum(np.einsum("tr,tr->t", a[:-1], o.g))
+        distances = squares(a)
+        right = (
+            np.cumsum((distances[:-1] - distances[1:]) / (2 * o.eta)) + np.cumsum(o.eta * squares(o.h)) / 2
+        )
+        right = right + np.einsum("tr,tr->t", a[1:], o.delta[1:])
+        assert np.allclose(left, right, rtol=1e-9, atol=1e-9)
+
+
+# Convex objectives
+
+
+def test_theorem_a(residual):
+    """η = 1/√t with Dmax, a diameter: measured and a priori forms of the corrected Theorem 7."""
+    o = residual
+    h, delta = squares(o.h), squares(o.delta[1:])
+    measured = (o.d_max**2 / (2 * o.eta) + np.cumsum(o.eta * h) / 2 + o.eta * delta / 2) / o.t
+    a_priori = (o.d_max**2 / 2 + o.kappa * o.g_max**2) / np.sqrt(o.t)
+    assert_below(o.average_gap, measured)
+    assert_below(measured, a_priori)
+
+
+def test_theorem_a_prime(residual):
+    """No bound on the iterates is assumed: M_T is one."""
+    o = residual
+    first = o.eta[0] * o.c_delta * o.g_max
+    travelled = np.cumsum(o.eta**2 * squares(o.h))
+    M = first + np.sqrt(first**2 + o.d[0] ** 2 + travelled)
+    assert_below(np.maximum.accumulate(o.d[1:]), M)
+    bound = (o.d[0] ** 2 + travelled + 2 * M * first) / (2 * np.cumsum(o.eta))
+    assert_below(o.weighted_gap(o.eta), bound)
+
+
+def test_theorem_a_second(convex):
+    a = max(convex.d_1, 0.1)
+    o = run(convex, Residual(), AdaNorm(a), T)
+    H = np.cumsum(squares(o.h))
+    assert np.allclose(o.eta, a / np.sqrt(H))
+    bound = (o.d_max**2 / (2 * a) + a) * np.sqrt(H) + o.eta * squares(o.delta[1:]) / 2
+    assert_below(o.average_gap, bound / o.t)
+
+
+@pytest.mark.parametrize("multiple", [0.3, 1.0, 3.0])
+def test_theorem_b(convex, residual, multiple):
+    """Constant step, unbounded domain: C1 ≤ measured ≤ a priori, and only d_1 is needed."""
+    eta = multiple * theorem_b_step(residual).scale
+    o = run(convex, Residual(), Constant(eta), T)
+    d = convex.d_1
+    measured = (d**2 / (2 * eta) + eta / 2 * (np.cumsum(squares(o.h)) + squares(o.delta[1:]))) / o.t
+    certificate = o.mean(o.R[:-1]) - certificate_c1(o, d)
+    assert_below(o.average_gap, certificate)
+    assert_below(certificate, measured)
+    assert np.allclose(measured, (d**2 / (2 * eta) + eta / 2 * np.cumsum(o.q)) / o.t)
+    assert_below(measured, d**2 / (2 * eta * o.t) + eta * o.kappa * o.g_max**2 / 2)
+
+
+@pytest.mark.parametrize("multiple", [1.0, 5.0])
+def test_theorem_e(convex, residual, multiple):
+    """Dual averaging, η = a/√t: anytime, unbounded, the plain average."""
+    d = convex.d_1
+    a = multiple * max(d, 0.1) / (residual.g_max[-1] * np.sqrt(2 * residual.kappa[-1]))
+    o = run(convex, DualAveraging(), InverseSqrt(a), T)
+    assert np.allclose(o.z[1:], -o.eta[:, None] * np.cumsum(o.h, axis=0))
+    before = np.concatenate([o.eta[:1], o.eta[:-1]])
+    delta = squares(o.delta[1:])
+    measured = (d**2 / (2 * o.eta) + np.cumsum(before * o.q) / 2) / o.t
+    parts = np.cumsum(before * squares(o.h)) + np.cumsum((before - o.eta) * delta) + o.eta * delta
+    assert np.allclose(measured, (d**2 / (2 * o.eta) + parts / 2) / o.t)
+    assert_below(o.average_gap, measured)
+    assert_below(measured, (d**2 / (2 * a) + a * o.kappa * o.g_max**2) / np.sqrt(o.t))
+
+
+def test_theorem_e_adanorm(convex):
+    d = convex.d_1
+    o = run(convex, DualAveraging(), AdaNorm(max(d, 0.1)), T)
+    before = np.concatenate([o.eta[:1], o.eta[:-1]])
+    assert_below(o.average_gap, (d**2 / (2 * o.eta) + np.cumsum(before * o.q) / 2) / o.t)
+
+
+def test_theorem_f(convex, residual):
+    """Error feedback: any positive steps, the η-weighted average."""
+    o = run(
+        convex,
+        ErrorFeedback(),
+        InverseSqrt(3 * theorem_b_step(residual).scale * np.sqrt(T)),
+        T,
+        scales_gradient=True,
+    )
+    assert np.allclose(np.diff(o.z, axis=0), -o.h)
+    owed = np.einsum("tr,tr->t", o.delta[:-1], o.g)
+    spent = np.cumsum(o.eta**2 * squares(o.g) + 2 * o.eta * owed)
+    measured = (convex.d_1**2 + spent) / (2 * np.cumsum(o.eta))
+    a_priori = (convex.d_1**2 + o.kappa * o.g_max**2 * np.cumsum(o.eta**2)) / (2 * np.cumsum(o.eta))
+    assert_below(o.weighted_gap(o.eta), measured)
+    assert_below(measured, a_priori)
+
+
+def test_error_feedback_is_residual_for_a_constant_step(convex):
+    one = run(convex, Residual(), Constant(0.05), 20)
+    other = run(convex, ErrorFeedback(), Constant(0.05), 20, scales_gradient=True)
+    assert np.allclose(one.z, other.z)
+
+
+@pytest.mark.parametrize("case", [case for case in CONVEX if case[1] != "low_rank"], ids=str)
+def test_polyak_error_feedback(case):
+    """Best gap ≤ G d_1/((1−s)√T) (theory 7.2); a dense Δ does not know S, so there it is everything."""
+    problem = make(*case)
+    o = run(problem, ErrorFeedback(), Polyak(target=problem.minimum), T, scales_gradient=True)
+    squared, owed = squares(o.g), np.einsum("tr,tr->t", o.delta[:-1], o.g)
+    assert np.allclose(o.eta * squared, np.maximum(o.gap - owed, 0), atol=1e-9)
+    virtual = squares(o.z - o.delta - problem.z_star)
+    assert_below(virtual[1:], virtual[:-1] - o.eta**2 * squared)
+    bound = o.g_max * problem.d_1 / (1 - o.s)
+    assert_below(np.sqrt(np.cumsum(o.gap**2)), bound)
+    assert_below(np.minimum.accumulate(o.gap), bound / np.sqrt(o.t))
+
+
+# Certificates and what the driver hands out
+
+
+def test_certificate_c1_is_below_the_minimum(convex, residual):
+    assert_below(certificate_c1(residual, convex.d_1), convex.minimum)
+
+
+def test_average_is_over_the_evaluated_points(convex, residual):
+    """`output="average"` is the iterate of the theorems, and R of it is at most the average R (Jensen)."""
+    o = residual
+    found = boost(
+        convex.objective,
+        convex.H,
+        step="inverse_sqrt",
+        n_rounds=len(o.eta),
+        start=convex.start,
+        offset=convex.offset,
+        output="average",
+    )
+    assert np.allclose(found.history["objective"], o.R)
+    average = found.model.predict(convex.X) + convex.offset
+    z = convex.coordinates(average - convex.f_0)
+    assert np.allclose(z, o.z[:-1].mean(axis=0))
+    assert_below(convex.value(z), o.R[:-1].mean())
+    assert_below(o.R.min(), found.history["objective"][found.best_round])
+
+
+# Strongly convex objectives
+
+
+def test_theorem_c(strongly_convex, residual_strong):
+    """η = 1/(λt): (i) needs no unknown constant and is certificate C2; (ii) is a priori."""
+    o, lam = residual_strong, strongly_convex.strong_convexity
+    measured = (np.cumsum(o.eta * squares(o.h)) + o.eta * squares(o.delta[1:])) / (2 * o.t)
+    assert_below(o.average_gap, measured)
+    assert_below(measured, o.kappa * o.g_max**2 * (1 + np.log(o.t)) / (2 * lam * o.t))
+    certificate = o.mean(o.R[:-1]) - certificate_c2(o)
+    assert np.allclose(certificate, measured, rtol=1e-9, atol=1e-9)
+    assert_below(certificate_c2(o), strongly_convex.minimum)
+
+
+@pytest.mark.parametrize("case", [case for case in STRONGLY_CONVEX if case[0] != "half_squared"], ids=str)
+def test_theorem_c_bounds_the_gradients(case):
+    """(iii): x_{T+1} in closed form, and an a priori G for a Lipschitz loss plus a ridge."""
+    o, lam = run(make(*case), Residual(), InverseTime(), T), case[-1]
+    loss = o.g - lam * o.z[:-1]
+    closed = -(np.cumsum(loss, axis=0) - o.delta[1:]) / (lam * o.t[:, None])
+    assert np.allclose(o.z[1:], closed)
+    L, s, v = np.sqrt(squares(loss).max()), o.s[-1], [0.0]
+    for t in o.t:
+        v.append(s * L if t == 1 else s * v[-1] + 2 * s * L / t)
+    assert_below(o.g_max[-1], 2 * L + max(v))
+
+
+class LogFree(Step):
+    """η_t = 4/(λ(t+1)): a user's own step rule."""
+
+    name = "log_free"
+
+    def size(self, t, scores, norm, memory, owed=0.0):
+        return 4 / (scores.constants.strong_convexity * (t + 1))
+
+
+def test_theorem_c_prime(strongly_convex):
+    """The log-free rate, with weights t."""
+    o, lam = run(strongly_convex, Residual(), LogFree(), T), strongly_convex.strong_convexity
+    t, delta = o.t, squares(o.delta[1:])
+    carried = np.concatenate([[0.0], np.cumsum(delta / (lam * (t + 1)))[:-1]])
+    sums = 2 / lam * np.cumsum(t / (t + 1) * squares(o.h)) + carried + 2 * t * delta / (lam * (t + 1))
+    gap = o.weighted_gap(t)
+    assert_below(gap, sums / np.cumsum(t))
+    a_priori = 4 * o.kappa / (t + 1) + 2 * o.c_delta**2 * np.log(t) / (t * (t + 1))
+    assert_below(gap, a_priori * o.g_max**2 / lam)
+    assert_below(gap, np.cumsum(t * o.R[:-1]) / np.cumsum(t) - certificate_c2(o, t.astype(float)))
+
+
+# Smooth objectives
+
+SMOOTH = [("half_squared", "low_rank", 0), ("half_squared", "low_rank", 1), ("softmax", "low_rank", 0)]
+
+
+@pytest.mark.parametrize("case", [*SMOOTH, ("half_squared", "coordinates", 0)], ids=str)
+def test_theorem_g(case):
+    """Smooth convex, η = 1/(Λκ) with the uniform edge: 1/T."""
+    problem = make(*case)
+    gamma = uniform_edge(problem)
+    s, Lambda = np.sqrt(1 - gamma**2), problem.objective.constants.smoothness
+    kappa = (1 + s) / (1 - s)
+    o = run(problem, Residual(), Constant(1 / (Lambda * kappa)), 400)
+    assert np.all(o.edge >= gamma - 1e-9)
+    assert_below(o.average_gap, kappa * Lambda * problem.d_1**2 / (2 * o.t))
+
+
+@pytest.mark.parametrize(
+    "case", [("half_squared", "low_rank", 0), ("half_squared", "coordinates", 1)], ids=str
+)
+def test_theorem_g_prime(case):
+    """Smooth and strongly convex, η = γ²/(9Λ): x_t − ηΔ_{t−1} converges linearly."""
+    problem = make(*case, n_samples=8)
+    gamma = uniform_edge(problem)
+    eta = gamma**2 / 9
+    o = run(problem, Residual(), Constant(eta), 400)
+    V = squares(o.z - eta * o.delta - problem.z_star)
+    assert_below(V[1:], (1 - gamma**2 / 18) ** o.t * problem.d_1**2, tolerance=1e-12)

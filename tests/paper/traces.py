@@ -1,0 +1,198 @@
+"""The library's algorithms run round by round, with every quantity of the theorems recorded in S = span(H).
+
+Round t evaluates g_t at x_t and goes to x_{t+1}; averages run over the evaluated points x_1 … x_T (theory 1).
+Arrays over rounds have a first axis of length T (T + 1 for z, R and delta).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from convexboost.algorithms import State
+from convexboost.learners._histogram import HistogramTarget
+from convexboost.train import boost
+
+#: A vector this short is rounding; it has no edge.
+NOTHING = 1e-12
+
+
+@dataclass(frozen=True)
+class Trace:
+    problem: object
+    z: np.ndarray  #: x_1 … x_{T+1}, minus f_0
+    R: np.ndarray  #: R(x_1) … R(x_{T+1})
+    g: np.ndarray  #: Π g_t
+    h: np.ndarray  #: h_t
+    delta: np.ndarray  #: Π Δ_0 … Π Δ_T (of error feedback: Π e)
+    eta: np.ndarray
+    edge: np.ndarray  #: the smallest intrinsic edge of the round
+    raw_edge: np.ndarray  #: as the library reports it
+    raw_norm: np.ndarray  #: ‖g_t‖, un-projected
+    learners: np.ndarray  #: weak learners trained in the round
+    last_edge: np.ndarray  #: of the last projection tried in the round
+    state: State
+
+    @property
+    def t(self):
+        """1, 2, …, T."""
+        return np.arange(1, len(self.eta) + 1)
+
+    @property
+    def gap(self):
+        """R(x_t) − R*."""
+        return self.R[:-1] - self.problem.minimum
+
+    @property
+    def average_gap(self):
+        return self.mean(self.gap)
+
+    def mean(self, values):
+        """Running mean."""
+        return np.cumsum(values) / self.t
+
+    def weighted_gap(self, weights):
+        return np.cumsum(weights * self.gap) / np.cumsum(weights)
+
+    @cached_property
+    def d(self):
+        """‖x_t − f*‖, t = 1 … T + 1."""
+        return np.linalg.norm(self.z - self.problem.z_star, axis=1)
+
+    @property
+    def d_max(self):
+        return np.maximum.accumulate(self.d[:-1])
+
+    @property
+    def g_max(self):
+        """Running max ‖g_t‖."""
+        return np.sqrt(np.maximum.accumulate(squares(self.g)))
+
+    @property
+    def q(self):
+        """‖g_t‖² + 2 ⟨Δ_{t−1}, g_t⟩ (theory L2)."""
+        return squares(self.g) + 2 * np.einsum("tr,tr->t", self.delta[:-1], self.g)
+
+    @property
+    def s(self):
+        """√(1 − γ²) with the smallest edge so far."""
+        return np.sqrt(1 - np.minimum.accumulate(self.edge) ** 2)
+
+    @property
+    def c_delta(self):
+        return self.s / (1 - self.s)
+
+    @property
+    def kappa(self):
+        return (1 + self.s) / (1 - self.s)
+
+
+def squares(V):
+    return np.einsum("tr,tr->t", V, V)
+
+
+class Watched:
+    """A hypothesis set that notes the intrinsic edge of every projection."""
+
+    def __init__(self, problem):
+        self.problem, self.mapper, self.inputs = problem, problem.H.mapper, problem.H.inputs
+        self.edges = []
+
+    def zero(self, n_outputs):
+        target = self.problem.H.zero(n_outputs)
+        project = target.project
+
+        def noted(rng):
+            length = self._length(target)
+            h = project(rng)
+            if length > NOTHING:
+                self.edges.append(min(h.norm / length, 1.0))
+            return h
+
+        target.project = noted
+        return target
+
+    def _length(self, target):
+        """‖Πv‖ of the vector that is projected."""
+        if isinstance(target, HistogramTarget):
+            return np.linalg.norm(target.stumps.span.whiten(target.table))
+        return np.linalg.norm(self.problem.coordinates(target.values))
+
+
+class Recorder:
+    """An algorithm that notes what it sees and does."""
+
+    def __init__(self, algorithm, problem):
+        self.algorithm, self.problem, self.H = algorithm, problem, Watched(problem)
+        self.state, self.rows = None, []
+
+    def check(self, step, constants):
+        self.algorithm.check(step, constants)
+
+    def round(self, state):
+        self.state = state
+        gradient = state.F.gradient()
+        before = {
+            "x": state.F.F.copy(),
+            "R": state.F.value(),
+            "g": gradient.values,
+            "raw_norm": gradient.norm,
+        }
+        self.H.edges.clear()
+        done = self.algorithm.round(state)
+        h = np.zeros_like(before["x"])
+        done.h.add_to(h, self.problem.H.inputs)
+        edges = self.H.edges or [1.0]
+        after = {"h": h, "eta": done.move.size, "edge": min(edges), "last_edge": edges[-1]}
+        self.rows.append(before | after | {"raw_edge": done.h.edge, "learners": done.h.n_weak_learners})
+        return done
+
+
+def run(problem, algorithm, step, n_rounds, scales_gradient=False):
+    """`boost`, recorded.  `scales_gradient`: of error feedback, whose Δ holds η_t g_t."""
+    recorder = Recorder(algorithm, problem)
+    boost(
+        problem.objective,
+        recorder.H,
+        algorithm=recorder,
+        step=step,
+        n_rounds=n_rounds,
+        start=problem.start,
+        offset=problem.offset,
+    )
+    F = recorder.state.F
+    rows = {name: np.array([row[name] for row in recorder.rows]) for name in recorder.rows[0]}
+    moved = np.concatenate([rows.pop("x"), F.F[None]]) - problem.f_0
+    z, g, h = (problem.coordinates(V) for V in (moved, rows.pop("g"), rows.pop("h")))
+    assert np.allclose(problem.function(z) - problem.f_0, moved)  # the iterates stay in f_0 + S
+    added = rows["eta"][:, None] * g if scales_gradient else g
+    delta = np.vstack([np.zeros_like(z[:1]), np.cumsum(added - h, axis=0)])
+    R = np.append(rows.pop("R"), F.value())
+    return Trace(problem, z=z, R=R, g=g, h=h, delta=delta, state=recorder.state, **rows)
+
+
+def assert_below(actual, bound, tolerance=1e-8):
+    """`actual` ≤ `bound` in every round, up to rounding."""
+    actual, bound = np.broadcast_arrays(actual, bound)
+    excess = actual - bound - tolerance * np.maximum(1.0, np.abs(actual))
+    worst = int(np.argmax(excess))
+    assert excess.max() <= 0, f"{actual.flat[worst]} > {bound.flat[worst]} at index {worst}"
+
+
+def certificate_c1(trace, D):
+    """LB_C1(D) after each round: min R over {f in f_0 + S, ‖f − f_0‖ ≤ D} is not below it (theory 4.1)."""
+    A = trace.R[:-1] - np.einsum("tr,tr->t", trace.g, trace.z[:-1])
+    u = np.cumsum(trace.g, axis=0) / trace.t[:, None]
+    return trace.mean(A) - D * np.sqrt(squares(u))
+
+
+def certificate_c2(trace, weights=None):
+    """LB_C2 after each round, λ > 0 (theory 4.2); the ridge is about f_0, so x is x − f_0."""
+    lam = trace.problem.strong_convexity
+    weights = np.ones(len(trace.eta)) if weights is None else weights
+    z, total = trace.z[:-1], np.cumsum(weights)
+    A = trace.R[:-1] - np.einsum("tr,tr->t", trace.g, z) + lam / 2 * squares(z)
+    u = np.cumsum(weights[:, None] * (trace.g - lam * z), axis=0) / total[:, None]
+    return np.cumsum(weights * A) / total - squares(u) / (2 * lam)

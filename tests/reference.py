@@ -1,0 +1,185 @@
+"""Slow, obvious twins of the kernels: plain loops and brute force on (n, k) arrays."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+
+from convexboost.kernels.stumps import CLASS, LEFT, MISSING, RIGHT, VECTOR
+from convexboost.learners._dense import DenseHypothesis, DenseSet
+
+TIE = 1e-9
+
+
+def encode(column, values):
+    """The bin of each value: the number of cuts below it, or the bin of its category; n_bins where missing."""
+    codes = []
+    for value in values:
+        code = column.n_bins
+        if column.cuts is not None and not np.isnan(value):
+            code = sum(value > cut for cut in column.cuts)
+        if column.categories is not None:
+            for category, bin_ in zip(column.categories, column.category_codes, strict=True):
+                if category == value:
+                    code = bin_
+        codes.append(code)
+    return np.array(codes, np.uint8)
+
+
+def histogram(codes, offsets, V, weight):
+    """Σ p_n V_n over the rows of each bin."""
+    out = np.zeros((offsets[-1], V.shape[1]))
+    for j, column in enumerate(codes):
+        for n, code in enumerate(column):
+            out[offsets[j] + code] += weight[n] * V[n]
+    return out
+
+
+def fixed_point_histogram(codes, offsets, V, weight, factor):
+    """The same in whole numbers, each entry rounded before it is added."""
+    out = [[0] * V.shape[1] for _ in range(offsets[-1])]
+    for j, column in enumerate(codes):
+        for n, code in enumerate(column):
+            for k in range(V.shape[1]):
+                out[offsets[j] + int(code)][k] += round(float(V[n, k] * (weight[n] * factor)))
+    return np.array(out, np.int64)
+
+
+def shared_mass(codes, offsets, column, weight, width):
+    """Weight that each bin shares with each value of a column."""
+    out = np.zeros((offsets[-1], width), weight.dtype)
+    for j, own in enumerate(codes):
+        for n, code in enumerate(own):
+            out[offsets[j] + code, column[n]] += weight[n]
+    return out
+
+
+def add_lookup(F, codes, table):
+    """F_n + table[code of n]."""
+    return np.array([row + table[code] for row, code in zip(F, codes, strict=True)])
+
+
+def multiclass_hinge(F, y):
+    """max_k (1[k ≠ y] + f_k − f_y) and e_k̂ − e_y, lowest class first; the own class wins ties with a loss of 0."""
+    losses, G = np.zeros(len(y)), np.zeros(F.shape)
+    for n, own in enumerate(y):
+        best, winner = 0.0, own
+        for k in range(F.shape[1]):
+            if k != own and 1.0 + F[n, k] - F[n, own] > best:
+                best, winner = 1.0 + F[n, k] - F[n, own], k
+        losses[n] = best
+        G[n, winner] += 1.0
+        G[n, own] -= 1.0
+    return losses, G
+
+
+def leaf_values(kind, sums, mass):
+    """The hypothesis of one kind with the longest projection, for given leaves, by trying all of them.
+
+    `sums` are the sums of p_n v_n over the leaves and `mass` their weights.  Returns the squared length of the
+    projection and the values of the *projection* in the leaves.
+    """
+    n_leaves, K = sums.shape
+    if kind == VECTOR:
+        means = [sums[i] / mass[i] if mass[i] > 0 else np.zeros(K) for i in range(n_leaves)]
+        return sum(float(sums[i] @ means[i]) for i in range(n_leaves)), np.array(means)
+    hypotheses = []
+    if kind == CLASS:
+        for classes in itertools.product(range(K), repeat=n_leaves):
+            h = np.full((n_leaves, K), -1.0 / (K - 1))
+            h[np.arange(n_leaves), list(classes)] = 1.0
+            hypotheses.append(h)
+    else:
+        for signs in itertools.product((1.0, -1.0), repeat=n_leaves):
+            vector = sum(sign * row for sign, row in zip(signs, sums, strict=True))
+            hypotheses.append(np.outer(signs, vector))
+    best, values = 0.0, np.zeros((n_leaves, K))
+    for h in hypotheses:
+        inner, squared = float(np.sum(sums * h)), float(mass @ np.sum(h * h, axis=1))
+        if squared > 0 and inner**2 / squared > best * (1 + TIE):
+            best, values = inner**2 / squared, inner / squared * h
+    return best, values
+
+
+def splits(table, mass, categorical):
+    """Every split of one feature as the leaf of each bin, in the order in which ties are decided.
+
+    `table` and `mass` are the sums over the feature's own bins, the missing one last.
+    """
+    n_bins = len(mass) - 1
+    prefix_order = list(range(n_bins))
+    if categorical:
+        energy = [sum(table[b, k] ** 2 / mass[b] for b in range(n_bins) if mass[b] > 0) for k in range(table.shape[1])]
+        k = int(np.argmax(energy))
+        prefix_order.sort(key=lambda b: table[b, k] / mass[b] if mass[b] > 0 else np.inf)
+    lefts = [[b] for b in range(n_bins)] if categorical else []
+    lefts += [prefix_order[: i + 1] for i in range(n_bins)]
+    for left in lefts:
+        if mass[left[-1]] > 0:  # an empty last bin changes nothing
+            leaf_of_bin = np.full(n_bins + 1, RIGHT, np.uint8)
+            leaf_of_bin[left] = LEFT
+            leaf_of_bin[n_bins] = MISSING
+            yield leaf_of_bin
+
+
+def all_subsets(mass):
+    """Every way to put the bins of one feature in two leaves, the missing bin apart."""
+    n_bins = len(mass) - 1
+    for leaves in itertools.product((LEFT, RIGHT), repeat=n_bins):
+        yield np.array([*leaves, MISSING], np.uint8)
+
+
+def over_leaves(rows, leaf_of_bin):
+    """Sums over the bins of each leaf."""
+    return np.array([rows[leaf_of_bin == leaf].sum(axis=0) for leaf in (LEFT, RIGHT, MISSING)])
+
+
+def best_split(table, mass, offsets, categorical, kind):
+    """(feature, squared projected length, leaf of each of its bins) of the best stump; feature −1 if none."""
+    found = -1, 0.0, None
+    for j in range(len(offsets) - 1):
+        part = slice(offsets[j], offsets[j + 1])
+        for leaf_of_bin in splits(table[part], mass[part], categorical[j]):
+            score, _ = leaf_values(kind, over_leaves(table[part], leaf_of_bin), over_leaves(mass[part], leaf_of_bin))
+            if score > found[1] * (1 + TIE):
+                found = j, score, leaf_of_bin
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class SlowStump(DenseHypothesis):
+    """A stump that bins X when it is evaluated."""
+
+    column: object
+    feature: int
+    leaf_of_bin: np.ndarray
+    values: np.ndarray
+
+    def evaluate(self, X):
+        return self.values[self.leaf_of_bin[encode(self.column, X[:, self.feature])]]
+
+
+class SlowStumps(DenseSet):
+    """All stumps of one kind on binned columns: Δ is dense, every split is tried on its rows."""
+
+    def __init__(self, X, space, mapper, kind):
+        super().__init__(X, space)
+        self.columns, self.categorical, self.kind = mapper.columns, mapper.categorical, kind
+        self.codes = [encode(column, X[:, j]) for j, column in enumerate(self.columns)]
+
+    def fit(self, values, rng):
+        best, found = 0.0, SlowStump(self.columns[0], 0, np.zeros(256, int), np.zeros((1, values.shape[1])))
+        weight = self.space.weight
+        for j, (column, codes) in enumerate(zip(self.columns, self.codes, strict=True)):
+            offsets = [0, column.n_bins + 1]
+            table = histogram([codes], offsets, values, weight)
+            mass = histogram([codes], offsets, np.ones((len(codes), 1)), weight)[:, 0]
+            for leaf_of_bin in splits(table, mass, self.categorical[j]):
+                sums, leaf_mass = over_leaves(table, leaf_of_bin), over_leaves(mass, leaf_of_bin)
+                score, leaves = leaf_values(self.kind, sums, leaf_mass)
+                if score > best * (1 + TIE):
+                    leaves[leaf_mass == 0] = leaves[np.argmax(leaf_mass)]  # nothing was seen there
+                    best, found = score, SlowStump(column, j, leaf_of_bin, leaves)
+        return found
