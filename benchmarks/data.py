@@ -45,7 +45,11 @@ def satimage():
 
 def connect4():
     table = _table("connect4/connect-4.data.gz")
-    return np.column_stack([_classes(table[j]) for j in range(42)]).astype(float), _classes(table[42]), range(42)
+    return (
+        np.column_stack([_classes(table[j]) for j in range(42)]).astype(float),
+        _classes(table[42]),
+        range(42),
+    )
 
 
 def california_housing():
@@ -71,7 +75,7 @@ def airfoil():
 
 
 def _letor(name: str, n_features: int):
-    parts = (gzip.open(folder() / name / f"S{i}.txt.gz").read() for i in (1, 2, 3))
+    parts = (gzip.decompress((folder() / name / f"S{i}.txt.gz").read_bytes()) for i in (1, 2, 3))
     X, y = load_svmlight_file(BytesIO(b"".join(parts)), n_features=n_features)
     return X.toarray(), y, None
 
@@ -85,7 +89,8 @@ def ohsumed():
 
 
 def lightgbm_rank():
-    X, y = load_svmlight_file(gzip.open(folder() / "lightgbm_rank/rank.train.gz"), n_features=300)
+    text = gzip.decompress((folder() / "lightgbm_rank/rank.train.gz").read_bytes())
+    X, y = load_svmlight_file(BytesIO(text), n_features=300)
     return X, y, None
 
 

@@ -14,7 +14,7 @@ TIE = 1e-9
 
 
 def encode(column, values):
-    """The bin of each value: the number of cuts below it, or the bin of its category; n_bins where missing."""
+    """The bin of each value: the number of cuts below it, or that of its category; n_bins where missing."""
     codes = []
     for value in values:
         code = column.n_bins
@@ -62,7 +62,7 @@ def add_lookup(F, codes, table):
 
 
 def multiclass_hinge(F, y):
-    """max_k (1[k ≠ y] + f_k − f_y) and e_k̂ − e_y, lowest class first; the own class wins ties with a loss of 0."""
+    """max_k (1[k ≠ y] + f_k − f_y) and e_k̂ − e_y; on ties the own class, then the lowest."""
     losses, G = np.zeros(len(y)), np.zeros(F.shape)
     for n, own in enumerate(y):
         best, winner = 0.0, own
@@ -78,8 +78,8 @@ def multiclass_hinge(F, y):
 def leaf_values(kind, sums, mass):
     """The hypothesis of one kind with the longest projection, for given leaves, by trying all of them.
 
-    `sums` are the sums of p_n v_n over the leaves and `mass` their weights.  Returns the squared length of the
-    projection and the values of the *projection* in the leaves.
+    `sums` are the sums of p_n v_n over the leaves and `mass` their weights.  Returns the squared length of
+    the projection and the values of the *projection* in the leaves.
     """
     n_leaves, K = sums.shape
     if kind == VECTOR:
@@ -111,7 +111,10 @@ def splits(table, mass, categorical):
     n_bins = len(mass) - 1
     prefix_order = list(range(n_bins))
     if categorical:
-        energy = [sum(table[b, k] ** 2 / mass[b] for b in range(n_bins) if mass[b] > 0) for k in range(table.shape[1])]
+        energy = [
+            sum(table[b, k] ** 2 / mass[b] for b in range(n_bins) if mass[b] > 0)
+            for k in range(table.shape[1])
+        ]
         k = int(np.argmax(energy))
         prefix_order.sort(key=lambda b: table[b, k] / mass[b] if mass[b] > 0 else np.inf)
     lefts = [[b] for b in range(n_bins)] if categorical else []
@@ -142,7 +145,9 @@ def best_split(table, mass, offsets, categorical, kind):
     for j in range(len(offsets) - 1):
         part = slice(offsets[j], offsets[j + 1])
         for leaf_of_bin in splits(table[part], mass[part], categorical[j]):
-            score, _ = leaf_values(kind, over_leaves(table[part], leaf_of_bin), over_leaves(mass[part], leaf_of_bin))
+            score, _ = leaf_values(
+                kind, over_leaves(table[part], leaf_of_bin), over_leaves(mass[part], leaf_of_bin)
+            )
             if score > found[1] * (1 + TIE):
                 found = j, score, leaf_of_bin
     return found

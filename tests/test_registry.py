@@ -85,8 +85,8 @@ def test_argument_that_is_not_taken(parameter, spec, classes):
     ("parameter", "spec", "classes", "message"),
     [
         ("loss", "quantile:1.5", LOSSES, r"`quantile` must lie in \(0, 1\), got 1.5"),
-        ("learner", "stump:1", LEARNERS, r"`max_bins` must lie between 2 and 255, got 1"),
-        ("learner", "stump:300", LEARNERS, r"`max_bins` must lie between 2 and 255, got 300"),
+        ("learner", "stump:1", LEARNERS, r"`max_bins` must .* 2 and 255, got 1$"),
+        ("learner", "stump:300", LEARNERS, r"`max_bins` must .* 2 and 255, got 300"),
         ("step", "constant:-2", STEPS, r"`scale` of a step must be positive, got -2"),
         ("step", "polyak:0", STEPS, r"`factor` of a step must be positive, got 0"),
         ("step", "adanorm:nan", STEPS, r"`scale` of a step must be positive, got nan"),

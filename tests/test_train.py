@@ -12,7 +12,6 @@ from convexboost.learners.stump import Stump
 from convexboost.objectives.absolute import Absolute
 from convexboost.objectives.half_squared import HalfSquared
 from convexboost.objectives.multiclass_hinge import MulticlassHinge
-from convexboost.objectives.softmax import Softmax
 from convexboost.steps import Constant, Step
 from convexboost.train import boost
 
@@ -60,7 +59,9 @@ def test_objective_is_that_of_the_model_after_the_round():
     result = run(n_rounds=6, output="last")
     objective = Absolute().bind(truth(X), SPACE)
     for t, record in enumerate(result.records):
-        assert record.objective == pytest.approx(objective.value(result.path.truncate(t).predict(X)), rel=1e-12)
+        assert record.objective == pytest.approx(
+            objective.value(result.path.truncate(t).predict(X)), rel=1e-12
+        )
 
 
 def test_no_rounds():
@@ -103,7 +104,9 @@ def test_validation_scores_follow_the_model():
     result = run(validation=validation(), output="last")
     objective = Absolute().bind(truth(NEW), SPACE)
     for t, record in enumerate(result.records):
-        assert record.validation == pytest.approx(objective.value(result.path.truncate(t).predict(NEW)), rel=1e-9)
+        assert record.validation == pytest.approx(
+            objective.value(result.path.truncate(t).predict(NEW)), rel=1e-9
+        )
 
 
 def test_best_is_by_validation():
@@ -116,7 +119,9 @@ def test_best_is_by_validation():
 def test_dual_averaging_rescales_the_validation_scores():
     result = run(validation=validation(), algorithm="dual_averaging", n_rounds=6, output="last")
     objective = Absolute().bind(truth(NEW), SPACE)
-    assert result.records[-1].validation == pytest.approx(objective.value(result.model.predict(NEW)), rel=1e-9)
+    assert result.records[-1].validation == pytest.approx(
+        objective.value(result.model.predict(NEW)), rel=1e-9
+    )
 
 
 def test_early_stopping_by_validation():
@@ -161,7 +166,9 @@ def test_nothing_correlates_with_the_gradient():
     space = FunctionSpace.of(4)
     for algorithm in ("naive", "residual", "repeated"):
         result = boost(
-            HalfSquared().bind(corners[:, 0] * corners[:, 1], space), Stump().bind(corners, space), algorithm=algorithm
+            HalfSquared().bind(corners[:, 0] * corners[:, 1], space),
+            Stump().bind(corners, space),
+            algorithm=algorithm,
         )
         assert result.reason == "converged: no hypothesis correlates with the gradient"
         assert result.records[-1].objective == 0.5

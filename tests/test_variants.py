@@ -43,7 +43,14 @@ def test_residual_without_memory_is_naive_after_a_zero(monkeypatch):
     space, y = FunctionSpace.of(2), np.array([1.0, 0.0])
     H = Stump().bind(np.array([[0.0], [1.0]]), space)
     a, b = (
-        boost(Absolute().bind(y, space), H, algorithm=algorithm, step="constant:0.5", n_rounds=5, start=np.array([0.5]))
+        boost(
+            Absolute().bind(y, space),
+            H,
+            algorithm=algorithm,
+            step="constant:0.5",
+            n_rounds=5,
+            start=np.array([0.5]),
+        )
         for algorithm in (Residual(decay=0.0), Naive())
     )
     np.testing.assert_array_equal(a.history["edge"], b.history["edge"])
@@ -75,7 +82,9 @@ def test_dual_averaging_is_start_minus_step_times_the_sum():
     result = run("dual_averaging", H=H, n_rounds=8)
     path, etas = result.path, result.history["step"][1:]
     total = np.zeros((N, 3))
-    for i, (eta, stage) in enumerate(zip(etas, [path.truncate(t).predict(X) for t in range(1, 9)], strict=True)):
+    for i, (eta, stage) in enumerate(
+        zip(etas, [path.truncate(t).predict(X) for t in range(1, 9)], strict=True)
+    ):
         before = path.truncate(i).predict(X) - path.start
         shrunk = before * eta / etas[i - 1] if i else before
         total += (shrunk + path.start - stage) / eta
@@ -93,7 +102,9 @@ def test_only_schedules_fit(algorithm, step):
     if step in SCHEDULES:
         assert len(run(algorithm, spec, n_rounds=3).records) == 4
     else:
-        with pytest.raises(ValueError, match=rf"`algorithm` '{algorithm}' fixes the step .* `step` '{step}' does not fit"):
+        with pytest.raises(
+            ValueError, match=rf"`algorithm` '{algorithm}' fixes the step .* `step` '{step}' does not fit"
+        ):
             run(algorithm, spec)
 
 

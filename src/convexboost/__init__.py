@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
+__all__ = ["ConvexBoostClassifier", "ConvexBoostRegressor", "FunctionSpace", "boost"]
+
 _HOMES = {
     "ConvexBoostClassifier": "convexboost.estimators",
     "ConvexBoostRegressor": "convexboost.estimators",
     "FunctionSpace": "convexboost.core",
     "boost": "convexboost.train",
 }
-__all__ = [*_HOMES]
 
 if TYPE_CHECKING:
     from convexboost.core import FunctionSpace

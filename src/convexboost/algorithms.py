@@ -63,7 +63,7 @@ class Naive:
         """Every step rule fits."""
 
     def round(self, s: State) -> Round:
-        """f ← f − η proj(∇)."""
+        """F ← f − η proj(∇)."""
         s.t += 1
         delta = s.zero()
         delta.add(s.F.gradient())
@@ -92,7 +92,7 @@ class Repeated:
         """Every step rule fits."""
 
     def round(self, s: State) -> Round:
-        """f ← f − η (proj(∇) + proj(∇ − proj(∇)) + …)."""
+        """F ← f − η (proj(∇) + proj(∇ − proj(∇)) + …)."""
         s.t += 1
         delta = s.zero()
         delta.add(s.F.gradient())

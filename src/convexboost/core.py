@@ -16,6 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -330,7 +331,7 @@ class AdditiveModel:
         inputs = self.mapper.prepare(X)
         start = self._constant(inputs)
         F = np.zeros_like(start)
-        for begin, end, multiplier in zip(self.ends, self.ends[1:], self.multipliers[1:], strict=True):
+        for (begin, end), multiplier in zip(pairwise(self.ends), self.multipliers[1:], strict=True):
             Direction(tuple(self.terms[begin:end]), math.nan).add_to(F, inputs)
             yield start + multiplier * F
 

@@ -17,7 +17,7 @@ def available(package: str) -> dict[str, type[Any]]:
     for module in pkgutil.iter_modules(importlib.import_module(package).__path__, package + "."):
         for cls in vars(importlib.import_module(module.name)).values():
             if inspect.isclass(cls) and cls.__module__ == module.name and "name" in vars(cls):
-                found[cls.name] = cls
+                found[vars(cls)["name"]] = cls
     return dict(sorted(found.items()))
 
 

@@ -44,7 +44,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Constant(Step):
-    """η_t = scale.  On a smooth objective 1/Λ is Theorem 3's step; with `residual` it needs Theorem B's scale."""
+    """η_t = scale: 1/Λ on a smooth objective (Theorem 3), Theorem B's scale with `residual`."""
 
     scale: float = 1.0
     name: ClassVar[str] = "constant"
@@ -89,15 +89,19 @@ class InverseTime(Step):
             return self.scale / t
         strong = scores.constants.strong_convexity
         if strong <= 0.0:
-            raise ValueError("`step` 'inverse_time' needs a scale ('inverse_time:0.5') or a strongly convex objective (`l2` > 0)")
+            raise ValueError(
+                "`step` 'inverse_time' needs a scale ('inverse_time:0.5') or a strongly convex objective "
+                "(`l2` > 0)"
+            )
         return 1.0 / (strong * t)
 
 
 @dataclass(frozen=True)
 class Polyak(Step):
-    """η_t = factor · (R[F] − target − ⟨∇, e⟩)₊/‖h‖²; `target` is R* or a floor of it (default: the loss's own).
+    """η_t = factor · (R[F] − target − ⟨∇, e⟩)₊/‖h‖²; `target` is R* or a floor of it.
 
-    ⟨∇, e⟩ is what error feedback owes; with it the rule has a proof (Theorem F, Section 7.2).
+    By default the target is the loss's known minimum.  ⟨∇, e⟩ is what error feedback owes; with it the rule
+    has a proof (Theorem F, Section 7.2).
     """
 
     factor: float = 1.0
@@ -156,7 +160,9 @@ def search(scores: Scores, h: Direction, guess: float) -> float:
     high = guess
     while ray(-high) < best and high < 1e12:  # double until the minimum is behind
         best, high = ray(-high), 2.0 * high
-    found = minimize_scalar(lambda eta: ray(-eta), bounds=(0.0, high), method="bounded", options={"xatol": 1e-8 * high})
+    found = minimize_scalar(
+        lambda eta: ray(-eta), bounds=(0.0, high), method="bounded", options={"xatol": 1e-8 * high}
+    )
     return float(found.x) if found.fun < scores.value() else 0.0
 
 
@@ -192,7 +198,11 @@ class Auto(Step):
         if t >= memory["next"]:
             memory["next"] = math.ceil(1.5 * t)
             best = scores.value()
-            while enlarge and best < memory["start"] and (value := scores.rescaled(factor * math.sqrt(2))) < best:
+            while (
+                enlarge
+                and best < memory["start"]
+                and (value := scores.rescaled(factor * math.sqrt(2))) < best
+            ):
                 best, factor = value, factor * math.sqrt(2)
             memory["a"] = max(memory["a"], factor * scores.distance() / 2)
         return factor

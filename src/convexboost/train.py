@@ -265,11 +265,16 @@ def boost(
         An objective placed at validation rows; "best" then means best there.
     n_iter_no_change : int, optional
         Stop when the validation loss (the objective without a validation set) has not improved for so long.
+    random_state : int or Generator, optional
+        For weak learners that draw numbers.
+    callbacks : sequence of callables
+        Each is called with a `Record` after every round (and for the start); a true return value stops.
 
     Returns
     -------
     Result
         The model, the records of all rounds, and why training stopped.
+
     """
     if output not in OUTPUTS:
         raise ValueError(f"`output` must be one of {', '.join(OUTPUTS)}, got {output!r}")

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 def _need_schedule(algorithm: str, step: Step) -> None:
     if not step.is_schedule:
-        raise ValueError(f"`algorithm` {algorithm!r} fixes the step before it projects: `step` {step.name!r} does not fit")
+        raise ValueError(
+            f"`algorithm` {algorithm!r} fixes the step before it projects: `step` {step.name!r} does not fit"
+        )
 
 
 @dataclass(frozen=True)

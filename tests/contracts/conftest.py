@@ -1,4 +1,4 @@
-"""What the contract tests run over: everything the folders and tables hold, so that a new file is tested as it is added."""
+"""What the contract tests run over: whatever the folders and tables hold.  A new file is tested at once."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def gradient(V: Array, space: FunctionSpace) -> Gradient:
 
 
 def all_pairs(factors: dict[str, list[Any]], valid: Any) -> list[dict[str, Any]]:
-    """A short list of combinations in which every valid pair of values of two factors occurs.  Deterministic."""
+    """A short list of combinations in which every valid pair of values of two factors occurs."""
     names, rng = list(factors), np.random.default_rng(0)
 
     def pairs(case):

@@ -21,7 +21,13 @@ NAMED = list(available("convexboost.learners"))
 #: Named learners whose sums do not depend on the order of the rows, nor on how zeros are stored.
 EXACT = [name for name in NAMED if name.endswith("stump")]
 KINDS = ("plain", "sparse", "mixed")
-CASES = [(name, k, kind) for name in LEARNERS for k in (1, 3) for kind in KINDS if k > 1 or name not in SEVERAL_OUTPUTS]
+CASES = [
+    (name, k, kind)
+    for name in LEARNERS
+    for k in (1, 3)
+    for kind in KINDS
+    if k > 1 or name not in SEVERAL_OUTPUTS
+]
 
 
 @dataclass
@@ -33,7 +39,9 @@ class Bound:
     rng: np.random.Generator
 
     def random(self):
-        return self.rng.normal(size=(self.space.n_samples, self.n_outputs)) + self.rng.normal(size=self.n_outputs)
+        return self.rng.normal(size=(self.space.n_samples, self.n_outputs)) + self.rng.normal(
+            size=self.n_outputs
+        )
 
     def target(self, V):
         delta = self.H.zero(self.n_outputs)
@@ -53,7 +61,9 @@ def bound(request):
     rng = np.random.default_rng(7)
     inputs = data(kind, rng)
     space = space_of(rng, inputs.X.shape[0], "weighted")
-    return Bound(learner(name).bind(inputs.X, space, categorical=inputs.categorical), space, n_outputs, inputs, rng)
+    return Bound(
+        learner(name).bind(inputs.X, space, categorical=inputs.categorical), space, n_outputs, inputs, rng
+    )
 
 
 def check_projection(bound, V, h):
@@ -80,7 +90,9 @@ def test_projection_and_what_it_leaves(bound):
         V = check_projection(bound, V, h)
         delta.subtract(h)
         assert delta.dot(h) == pytest.approx(0.0, abs=1e-12)
-        assert delta.dot(first) == pytest.approx(bound.space.inner(V, bound.values(first)), rel=1e-9, abs=1e-12)
+        assert delta.dot(first) == pytest.approx(
+            bound.space.inner(V, bound.values(first)), rel=1e-9, abs=1e-12
+        )
 
 
 def test_sums_and_multiples(bound):
@@ -114,6 +126,15 @@ def test_subtract_any_direction(bound):
     for h in (a, b, both):
         assert delta.dot(h) == pytest.approx(bound.space.inner(rest, bound.values(h)), rel=1e-9, abs=1e-12)
     check_projection(bound, rest, bound.project(delta))
+
+
+def test_subtract_half_a_projection(bound):
+    """What is known of ‖Δ‖ stays true, or is forgotten."""
+    V = bound.random()
+    delta = bound.target(V)
+    h = bound.project(delta)
+    delta.subtract(h * 0.5)
+    check_projection(bound, V - 0.5 * bound.values(h), bound.project(delta))
 
 
 def test_copy_and_state(bound):
@@ -219,7 +240,13 @@ def model(name, X, y, space, categorical=None, n_rounds=8, **options):
     y = y.reshape(len(y), -1)
     start = np.zeros(y.shape[1])
     result = boost(
-        HalfSquared().bind(y, space), H, step="inverse_sqrt:0.5", n_rounds=n_rounds, output="last", start=start, random_state=0
+        HalfSquared().bind(y, space),
+        H,
+        step="inverse_sqrt:0.5",
+        n_rounds=n_rounds,
+        output="last",
+        start=start,
+        random_state=0,
     )
     return result.model
 
@@ -267,13 +294,30 @@ def test_sparse_and_dense_inputs_give_the_same_bits(name, max_bins):
     space, Y = FunctionSpace.of(60, rng.uniform(0.5, 2, 60)), rng.normal(size=(60, 2))
     explicit = sp.csc_array(np.where(X == 0.0, 1e9, X))
     explicit.data[explicit.data == 1e9] = rng.choice([0.0, -0.0], (explicit.data == 1e9).sum())
-    bound = {"dense": X, "csc": sp.csc_array(X), "csr": sp.csr_array(X), "coo": sp.coo_array(X), "explicit": explicit}
+    bound = {
+        "dense": X,
+        "csc": sp.csc_array(X),
+        "csr": sp.csr_array(X),
+        "coo": sp.coo_array(X),
+        "explicit": explicit,
+    }
     kind = type(learner(name))(max_bins=max_bins)
     predictions = []
     for form in bound.values():
         H = kind.bind(form, space, categorical=[5])
-        result = boost(HalfSquared().bind(Y, space), H, n_rounds=12, output="last", start=np.zeros(2), step="inverse_sqrt")
-        predictions += [result.model.predict(X), result.model.predict(sp.csr_array(X)), result.model.predict(explicit)]
+        result = boost(
+            HalfSquared().bind(Y, space),
+            H,
+            n_rounds=12,
+            output="last",
+            start=np.zeros(2),
+            step="inverse_sqrt",
+        )
+        predictions += [
+            result.model.predict(X),
+            result.model.predict(sp.csr_array(X)),
+            result.model.predict(explicit),
+        ]
     for other in predictions[1:]:
         np.testing.assert_array_equal(predictions[0], other)
 
@@ -290,14 +334,21 @@ def test_one_row(name):
 @pytest.mark.parametrize("categorical", [None, [0, 1]])
 def test_columns_that_say_nothing(name, categorical):
     """A constant and an empty column: only constants can be learned."""
-    X, Y = np.column_stack([np.full(10, 2.0), np.full(10, np.nan)]), np.random.default_rng(0).normal(size=(10, 2))
-    predictions = model(name, X, Y, FunctionSpace.of(10), categorical).predict(np.array([[2.0, np.nan], [5.0, 1.0]]))
+    X, Y = (
+        np.column_stack([np.full(10, 2.0), np.full(10, np.nan)]),
+        np.random.default_rng(0).normal(size=(10, 2)),
+    )
+    predictions = model(name, X, Y, FunctionSpace.of(10), categorical).predict(
+        np.array([[2.0, np.nan], [5.0, 1.0]])
+    )
     np.testing.assert_array_equal(predictions[0], predictions[1])
 
 
 @pytest.mark.parametrize("name", NAMED)
 def test_only_empty_columns(name):
-    model_ = model(name, np.full((10, 2), np.nan), np.random.default_rng(0).normal(size=(10, 2)), FunctionSpace.of(10))
+    model_ = model(
+        name, np.full((10, 2), np.nan), np.random.default_rng(0).normal(size=(10, 2)), FunctionSpace.of(10)
+    )
     assert np.isfinite(model_.predict(np.ones((3, 2)))).all()
 
 

@@ -32,7 +32,7 @@ class Problem:
     def shape(self):
         return len(self.y), self.objective.n_outputs
 
-    def R(self, F):
+    def value(self, F):
         return self.at(F).value()
 
     def gradient(self, F):
@@ -58,7 +58,9 @@ def outputs(spec):
     return (2, 4) if loss(spec).task == "classification" else (1, 3)
 
 
-@pytest.fixture(params=[(spec, k, w) for spec in LOSSES for k in outputs(spec) for w in ("uniform", "weighted")], ids=str)
+@pytest.fixture(
+    params=[(spec, k, w) for spec in LOSSES for k in outputs(spec) for w in ("uniform", "weighted")], ids=str
+)
 def problem(request):
     return make(*request.param)
 
@@ -92,18 +94,24 @@ def test_subgradient_inequality_in_every_row(problem):
         losses, G = problem.loss.evaluate(F, problem.y)
         for F2 in points(problem).values():
             slope = np.sum(G * (F2 - F), axis=1)
-            scale = 1 + np.abs(losses) + np.abs(F).max(axis=1) + np.abs(F2).max(axis=1) + np.abs(G * (F2 - F)).sum(axis=1)
+            scale = (
+                1
+                + np.abs(losses)
+                + np.abs(F).max(axis=1)
+                + np.abs(F2).max(axis=1)
+                + np.abs(G * (F2 - F)).sum(axis=1)
+            )
             assert np.all(problem.loss.value(F2, problem.y) - losses - slope >= -1e-11 * scale)
 
 
 def test_subgradient_inequality_in_function_space(problem):
     """R[F'] ≥ R[F] + ⟨∇, F' − F⟩ with the weights inside the inner product."""
     for F in points(problem).values():
-        R, G = problem.R(F), problem.gradient(F)
+        R, G = problem.value(F), problem.gradient(F)
         for _ in range(5):
             F2 = F + problem.rng.normal(size=F.shape) * 10.0 ** problem.rng.uniform(-2, 1)
             bound = R + problem.space.inner(G, F2 - F)
-            assert problem.R(F2) >= bound - 1e-11 * (1 + abs(R) + np.abs(F).max())
+            assert problem.value(F2) >= bound - 1e-11 * (1 + abs(R) + np.abs(F).max())
 
 
 def test_finite_differences(problem):
@@ -112,7 +120,7 @@ def test_finite_differences(problem):
         G = problem.gradient(F)
         for _ in range(10):
             D = problem.rng.normal(size=F.shape) * (problem.rng.random(F.shape) < 0.3)
-            numeric = (problem.R(F + eps * D) - problem.R(F - eps * D)) / (2 * eps)
+            numeric = (problem.value(F + eps * D) - problem.value(F - eps * D)) / (2 * eps)
             assert numeric == pytest.approx(problem.space.inner(G, D), rel=1e-6, abs=1e-7)
 
 
@@ -167,12 +175,14 @@ def test_minimum(problem):
         pytest.skip("no known minimum")
     for F in points(problem).values():
         assert problem.loss.value(F, problem.y).min() >= minimum
-        assert problem.R(F) >= minimum
+        assert problem.value(F) >= minimum
 
 
 def test_value_is_the_first_half_of_evaluate(problem):
     for F in points(problem).values():
-        np.testing.assert_array_equal(problem.loss.value(F, problem.y), problem.loss.evaluate(F, problem.y)[0])
+        np.testing.assert_array_equal(
+            problem.loss.value(F, problem.y), problem.loss.evaluate(F, problem.y)[0]
+        )
         assert problem.objective.value(F) == problem.objective.evaluate(F)[0]
 
 
@@ -197,18 +207,18 @@ def test_best_constant(spec, n_outputs, weights):
         rng, best = problem.rng, problem.objective.start()
         assert best.shape == (n_outputs,)
 
-        def R(c, problem=problem):
-            return problem.R(problem.constant(c))
+        def risk(c, problem=problem):
+            return problem.value(problem.constant(c))
 
-        tolerance = 1e-9 * (1 + abs(R(best)))
+        tolerance = 1e-9 * (1 + abs(risk(best)))
         for scale in (1e-3, 0.1, 1.0, 5.0):
             for _ in range(10):
-                assert R(best) <= R(best + scale * rng.normal(size=n_outputs)) + tolerance
-                assert R(best) <= R(scale * rng.normal(size=n_outputs)) + tolerance
+                assert risk(best) <= risk(best + scale * rng.normal(size=n_outputs)) + tolerance
+                assert risk(best) <= risk(scale * rng.normal(size=n_outputs)) + tolerance
         simplex = np.vstack([best, best + np.eye(n_outputs)])
         options = {"initial_simplex": simplex, "xatol": 1e-10, "fatol": 1e-12, "maxiter": 2000}
-        found = minimize(R, best, method="Nelder-Mead", options=options)
-        assert R(best) <= found.fun + 1e-8 * (1 + abs(found.fun))
+        found = minimize(risk, best, method="Nelder-Mead", options=options)
+        assert risk(best) <= found.fun + 1e-8 * (1 + abs(found.fun))
 
 
 def test_weight_two_is_the_row_twice(problem):
@@ -229,11 +239,13 @@ def test_weight_two_is_the_row_twice(problem):
 def test_order_of_rows_does_not_matter(problem):
     order = problem.rng.permutation(N)
     n_classes = problem.shape[1] if problem.loss.task == "classification" else None
-    other = problem.loss.bind(problem.y[order], FunctionSpace(problem.space.weight[order]), n_classes=n_classes)
+    other = problem.loss.bind(
+        problem.y[order], FunctionSpace(problem.space.weight[order]), n_classes=n_classes
+    )
     np.testing.assert_allclose(other.start(), problem.objective.start(), rtol=1e-12, atol=1e-12)
     F = problem.rng.normal(size=problem.shape)
     scores = other.scores(None, np.zeros(problem.shape[1]), F[order])
-    assert scores.value() == pytest.approx(problem.R(F), rel=1e-12)
+    assert scores.value() == pytest.approx(problem.value(F), rel=1e-12)
     np.testing.assert_allclose(scores.gradient().values, problem.gradient(F)[order], rtol=1e-12, atol=1e-15)
 
 
@@ -276,10 +288,12 @@ def test_ridge(problem):
         s.restore(base + D)
     penalty = l2 / 2 * problem.space.norm(D) ** 2
     assert scores.value() == pytest.approx(plain.value() + penalty, rel=1e-12)
-    np.testing.assert_allclose(scores.gradient().values, plain.gradient().values + l2 * D, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        scores.gradient().values, plain.gradient().values + l2 * D, rtol=1e-9, atol=1e-12
+    )
     assert scores.along(ZERO)(1.0) == pytest.approx(scores.value(), rel=1e-12)
-    assert scores.rescaled(0.0) == pytest.approx(problem.R(base), rel=1e-12)
-    half = problem.R(base + D / 2) + penalty / 4
+    assert scores.rescaled(0.0) == pytest.approx(problem.value(base), rel=1e-12)
+    half = problem.value(base + D / 2) + penalty / 4
     assert scores.rescaled(0.5) == pytest.approx(half, rel=1e-12)
     scores.move(Move(ZERO, 0.0, shrink=0.5))
     assert scores.value() == pytest.approx(half, rel=1e-12)

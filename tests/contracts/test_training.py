@@ -15,7 +15,17 @@ from convexboost.core import Constants
 from convexboost.steps import STEPS
 from convexboost.train import Training
 from convexboost.variants import ALGORITHMS
-from tests.contracts.conftest import LEARNERS, LOSSES, SEVERAL_OUTPUTS, all_pairs, data, learner, loss, space_of, targets
+from tests.contracts.conftest import (
+    LEARNERS,
+    LOSSES,
+    SEVERAL_OUTPUTS,
+    all_pairs,
+    data,
+    learner,
+    loss,
+    space_of,
+    targets,
+)
 
 N, ROUNDS = 40, 9
 #: Scales that suit the small problems here; other rules as they come.
@@ -79,7 +89,9 @@ class Run:
         start = objective.start()
         validation = None
         if self.case["validation"]:
-            validation = self.objective(self.y_new, self.space_new).scores(H.mapper.prepare(self.data.new), start)
+            validation = self.objective(self.y_new, self.space_new).scores(
+                H.mapper.prepare(self.data.new), start
+            )
         return Training(
             objective,
             H,

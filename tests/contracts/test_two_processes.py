@@ -174,7 +174,11 @@ def problem(loss, l2=0.0):
     X[rng.random(X.shape) < 0.1] = np.nan
     X[:, 3] = rng.integers(0, 6, N)
     signal = np.nan_to_num(X[:, 0]) + (X[:, 3] == 2)
-    y = np.digitize(signal, [-0.4, 0.6]) if loss.task == "classification" else signal + 0.2 * rng.normal(size=N)
+    y = (
+        np.digitize(signal, [-0.4, 0.6])
+        if loss.task == "classification"
+        else signal + 0.2 * rng.normal(size=N)
+    )
     space = FunctionSpace.of(N, rng.uniform(0.5, 2.0, N))
     return X, y, space, loss.bind(y, space).with_l2(l2)
 
@@ -190,7 +194,9 @@ def both(workers, loss, kind, l2=0.0, **options):
     workers.each("bind", [(loss, X[s], y[s], n_classes, space.weight[s], mapper, l2) for s in halves])
     remote = RemoteObjective(workers, objective)
     start = objective.start()
-    return [boost(o, H, start=start, output="last", **options) for o, H in ((objective, here), (remote, there))], X
+    return [
+        boost(o, H, start=start, output="last", **options) for o, H in ((objective, here), (remote, there))
+    ], X
 
 
 @pytest.mark.parametrize("algorithm", ["naive", "repeated", "residual", "dual_averaging", "error_feedback"])
@@ -205,10 +211,17 @@ def test_same_bits(workers, loss, algorithm):
     np.testing.assert_allclose(a.history["edge"], b.history["edge"], rtol=1e-9)
 
 
-@pytest.mark.parametrize("name", [n for n, cls in available("convexboost.learners").items() if hasattr(cls, "kind")])
+@pytest.mark.parametrize(
+    "name", [n for n, cls in available("convexboost.learners").items() if hasattr(cls, "kind")]
+)
 @pytest.mark.parametrize(
     ("algorithm", "step"),
-    [("naive", "line_search"), ("residual", "polyak:0.3"), ("error_feedback", "polyak:0.3"), ("residual", "auto")],
+    [
+        ("naive", "line_search"),
+        ("residual", "polyak:0.3"),
+        ("error_feedback", "polyak:0.3"),
+        ("residual", "auto"),
+    ],
 )
 def test_steps_that_look_at_the_objective(workers, algorithm, step, name):
     """Sums over rows in another order: equal to rounding."""
@@ -222,7 +235,7 @@ def test_the_rest_of_the_protocol(workers):
     """distance, rescaled, state and restore, after a few rounds."""
     kind = available("convexboost.learners")["stump"].kind
     (a, _), X = both(workers, Absolute(), kind, step="inverse_sqrt", n_rounds=5)
-    _, _, space, objective = problem(Absolute())
+    objective = problem(Absolute())[-1]
     local, remote = objective.scores(None, objective.start()), RemoteScores(workers, objective.constants)
     local.restore(a.model.predict(X))
     assert remote.value() == pytest.approx(local.value(), rel=1e-12)

@@ -23,7 +23,7 @@ class Binned:
         return cls(codes, np.cumsum([0, *widths]), weight / weight.sum(), rng.normal(size=(n, n_outputs)))
 
     def compressed(self):
-        """The same columns, storing only the rows outside their most frequent bin: (pointers, indices, codes, default)."""
+        """The columns by their rows outside the most frequent bin: (pointers, indices, codes, default)."""
         default = np.array([np.bincount(column).argmax() for column in self.codes])
         rows = [np.flatnonzero(column != d) for column, d in zip(self.codes, default, strict=True)]
         pointers = np.cumsum([0] + [len(r) for r in rows])

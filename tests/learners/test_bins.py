@@ -102,7 +102,12 @@ def test_rare_categories_share_a_bin(rng):
 def test_heaviest_categories_by_weight_lowest_first_on_ties():
     values, weight = np.array([5.0, 5.0, 6.0, 7.0, 8.0]), np.array([0.1, 0.1, 0.3, 0.2, 0.3])
     column = Column.categorical(values, weight, 3)
-    assert dict(zip(column.categories, column.category_codes, strict=True)) == {6.0: 0, 8.0: 1, 5.0: 2, 7.0: 2}
+    assert dict(zip(column.categories, column.category_codes, strict=True)) == {
+        6.0: 0,
+        8.0: 1,
+        5.0: 2,
+        7.0: 2,
+    }
 
 
 @pytest.mark.parametrize("make", [Column.numeric, Column.categorical])
@@ -173,7 +178,9 @@ def test_integer_and_boolean_inputs(rng):
         array = np.asarray(form if not sp.issparse(form) else form.toarray(), float)
         sample = bin_sample(form if not isinstance(form, list) else np.array(form), space, 255, None, 1)
         for j in range(2):
-            np.testing.assert_array_equal(sample.column(j), reference.encode(sample.mapper.columns[j], array[:, j]))
+            np.testing.assert_array_equal(
+                sample.column(j), reference.encode(sample.mapper.columns[j], array[:, j])
+            )
             np.testing.assert_array_equal(sample.mapper.prepare(form).column(j), sample.column(j))
 
 

@@ -30,7 +30,9 @@ def test_longest_projection_of_all_atoms(rng):
 
 def test_lowest_index_wins_ties(rng):
     atom = rng.normal(size=(6, 1))
-    H = FiniteSet(np.array([rng.normal(size=(6, 1)) * 0.01, atom, -2 * atom, atom * (1 + 1e-13)]), FunctionSpace.of(6))
+    H = FiniteSet(
+        np.array([rng.normal(size=(6, 1)) * 0.01, atom, -2 * atom, atom * (1 + 1e-13)]), FunctionSpace.of(6)
+    )
     assert project(H, atom).terms[0][1].index == 1
 
 
@@ -48,6 +50,8 @@ def test_orthogonal_atoms_give_nothing():
 def test_inputs_are_row_numbers(rng):
     atoms, y = rng.normal(size=(3, 6, 1)), rng.normal(size=6)
     space = FunctionSpace.of(6)
-    model = boost(HalfSquared().bind(y, space), FiniteSet(atoms, space), step="inverse_sqrt", n_rounds=10).path
+    model = boost(
+        HalfSquared().bind(y, space), FiniteSet(atoms, space), step="inverse_sqrt", n_rounds=10
+    ).path
     all_rows = model.predict(np.arange(6))
     np.testing.assert_array_equal(model.predict(np.array([4, 0, 4])), all_rows[[4, 0, 4]])

@@ -46,7 +46,11 @@ def test_whole_runs_agree_with_the_dense_twin(cls, loss, algorithm, rng):
     n = 36
     X, new = inputs(rng, n), inputs(rng, n)
     new[:5, 3], new[5:9] = 77.0, np.nan
-    y = rng.integers(0, 3, n) if loss.task == "classification" else rng.normal(size=(n, 2 if cls.kind == CLASS else 1))
+    y = (
+        rng.integers(0, 3, n)
+        if loss.task == "classification"
+        else rng.normal(size=(n, 2 if cls.kind == CLASS else 1))
+    )
     space = FunctionSpace.of(n, rng.uniform(0.5, 2.0, n))
     objective = loss.bind(y, space)
     fast = cls(max_bins=8).bind(X, space, categorical=[3])
@@ -95,7 +99,9 @@ def test_without_a_pair_table_the_model_is_the_same(cls, n_rounds, rng, monkeypa
 
     def run():
         H = cls().bind(X, space, categorical=[3])
-        return boost(Softmax().bind(y, space), H, step="inverse_sqrt", n_rounds=n_rounds, output="last").model.predict(X)
+        return boost(
+            Softmax().bind(y, space), H, step="inverse_sqrt", n_rounds=n_rounds, output="last"
+        ).model.predict(X)
 
     with_table = run()
     monkeypatch.setattr(_histogram, "MAX_TABLE_BYTES", 0)
@@ -118,7 +124,9 @@ def test_table_budget_may_cover_some_features_only(rng, monkeypatch):
     X, space = inputs(rng, n), FunctionSpace.of(n)
     V = rng.normal(size=(n, 2))
     H = STUMPS[0]().bind(X, space, categorical=[3])
-    monkeypatch.setattr(_histogram, "MAX_TABLE_BYTES", 8 * 8 * int(H.mapper.offsets[-1]))  # features 2 and 3 fit
+    monkeypatch.setattr(
+        _histogram, "MAX_TABLE_BYTES", 8 * 8 * int(H.mapper.offsets[-1])
+    )  # features 2 and 3 fit
     delta = H.zero(2)
     delta.add(Gradient(V, space))
     for _ in range(9):
@@ -187,7 +195,9 @@ def test_span_of_too_many_bins(rng, monkeypatch):
     X, space, V = inputs(rng, n), FunctionSpace.of(n), rng.normal(size=(n, 1))
     delta = STUMPS[-1]().bind(X, space).zero(1)
     delta.add(Gradient(V, space))
-    with pytest.raises(ValueError, match=r"only computed up to 5 bins in all; the data have \d+: use a smaller `max_bins`"):
+    with pytest.raises(
+        ValueError, match=r"only computed up to 5 bins in all; the data have \d+: use a smaller `max_bins`"
+    ):
         delta.inner(Gradient(V, space))
 
 
@@ -197,7 +207,9 @@ def test_leaf_not_seen_in_training_copies_the_heaviest(cls):
     X, Y = np.arange(10.0)[:, None], np.where(np.arange(10) < 3, -1.0, 1.0)[:, None] * [[1.0, -1.0]]
     space = FunctionSpace.of(10)
     H = cls().bind(X, space)
-    model = boost(HalfSquared().bind(Y, space), H, n_rounds=1, output="last", step="constant", start=np.zeros(2)).model
+    model = boost(
+        HalfSquared().bind(Y, space), H, n_rounds=1, output="last", step="constant", start=np.zeros(2)
+    ).model
     missing, light, heavy = model.predict(np.array([[np.nan], [0.0], [9.0]]))
     np.testing.assert_array_equal(missing, heavy)
     assert not np.array_equal(light, heavy)

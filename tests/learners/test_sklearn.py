@@ -38,8 +38,8 @@ def rng():
     return np.random.default_rng(2)
 
 
-@pytest.fixture
-def X(rng):
+@pytest.fixture(name="X")
+def inputs(rng):
     return rng.normal(size=(N, 3))
 
 
@@ -116,7 +116,7 @@ def test_classifier_weights_rows_by_what_is_at_stake(X):
     values = np.where(np.arange(N) == 0, 100.0, -1.0)[:, None]
     space, inputs = FunctionSpace.of(N), np.zeros((N, 1))
     inputs[:, 0] = np.arange(N) >= 10
-    h, found = project(Classifier(DecisionTreeClassifier(max_depth=1)).bind(inputs, space), values, space)
+    _, found = project(Classifier(DecisionTreeClassifier(max_depth=1)).bind(inputs, space), values, space)
     assert (found[:10] > 0).all()
     assert (found[10:] < 0).all()
 
@@ -132,9 +132,11 @@ def test_classifier_weights_rows_by_what_is_at_stake(X):
 def test_regressor_without_sample_weight(learner, bad, X, space, rng):
     V = rng.normal(size=(N, 1))
     uniform = FunctionSpace.of(N)
-    h, values = project(learner.bind(X, uniform), V, uniform)
+    _, values = project(learner.bind(X, uniform), V, uniform)
     assert uniform.inner(values, V - values) == pytest.approx(0.0, abs=1e-12)
-    with pytest.raises(ValueError, match=rf"`learner` {bad} takes no `sample_weight` in fit, but the rows are weighted"):
+    with pytest.raises(
+        ValueError, match=rf"`learner` {bad} takes no `sample_weight` in fit, but the rows are weighted"
+    ):
         project(learner.bind(X, space), V, space)
 
 
@@ -153,7 +155,11 @@ def test_classifier_without_sample_weight(X, rng):
 
 def test_useless_regressor_gives_no_direction(X, rng):
     space = FunctionSpace.of(N)
-    h, _ = project(Regressor(DummyRegressor(strategy="constant", constant=0.0)).bind(X, space), rng.normal(size=(N, 1)), space)
+    h, _ = project(
+        Regressor(DummyRegressor(strategy="constant", constant=0.0)).bind(X, space),
+        rng.normal(size=(N, 1)),
+        space,
+    )
     assert (h.norm, h.terms) == (0.0, ())
 
 
@@ -170,14 +176,18 @@ def test_random_state_comes_from_the_run(X, space, rng):
 
     def run(seed, **options):
         H = Regressor(ExtraTreeRegressor(max_depth=2, **options)).bind(X, space)
-        return boost(HalfSquared().bind(y, space), H, step="inverse_sqrt", n_rounds=5, random_state=seed).path.predict(X)
+        return boost(
+            HalfSquared().bind(y, space), H, step="inverse_sqrt", n_rounds=5, random_state=seed
+        ).path.predict(X)
 
     np.testing.assert_array_equal(run(0), run(0))
     assert not np.array_equal(run(0), run(1))
     np.testing.assert_array_equal(run(0, random_state=3), run(1, random_state=3))
 
 
-@pytest.mark.parametrize("learner", [Regressor(Ridge()), Classifier(LogisticRegression())], ids=["ridge", "logistic"])
+@pytest.mark.parametrize(
+    "learner", [Regressor(Ridge()), Classifier(LogisticRegression())], ids=["ridge", "logistic"]
+)
 def test_sparse_inputs(learner, X, space, rng):
     X = np.where(np.abs(X) < 0.5, 0.0, X)
     y = rng.integers(0, 3, N)
@@ -190,10 +200,14 @@ def test_sparse_inputs(learner, X, space, rng):
 
 
 @pytest.mark.parametrize("algorithm", ["naive", "residual", "repeated"])
-@pytest.mark.parametrize("learner", [Regressor(e) for e in REGRESSORS[:3]] + [Classifier(e) for e in CLASSIFIERS], ids=repr)
+@pytest.mark.parametrize(
+    "learner", [Regressor(e) for e in REGRESSORS[:3]] + [Classifier(e) for e in CLASSIFIERS], ids=repr
+)
 def test_boosting_lowers_the_objective(learner, algorithm, X, space, rng):
     y = (X[:, 0] > 0).astype(int) + (X[:, 1] > 0.3)
     n_rounds = 4 if algorithm == "repeated" else 8
     objective = Softmax().bind(y, space)
-    result = boost(objective, learner.bind(X, space), algorithm=algorithm, step="inverse_sqrt", n_rounds=n_rounds)
+    result = boost(
+        objective, learner.bind(X, space), algorithm=algorithm, step="inverse_sqrt", n_rounds=n_rounds
+    )
     assert min(result.history["objective"]) < 0.8 * result.records[0].objective

@@ -14,9 +14,11 @@ from scipy.optimize import linprog, minimize
 from scipy.spatial import ConvexHull
 
 from convexboost.core import FunctionSpace
+from convexboost.learners._histogram import StumpSet
 from convexboost.learners.class_stump import ClassStump
 from convexboost.learners.finite import FiniteSet
 from convexboost.learners.stump import Stump
+from convexboost.objectives._base import Pointwise
 from convexboost.objectives.absolute import Absolute
 from convexboost.objectives.half_squared import HalfSquared
 from convexboost.objectives.multiclass_hinge import MulticlassHinge
@@ -60,13 +62,13 @@ class Problem:
     """min R over f_0 + span(H), solved."""
 
     X: np.ndarray  #: the inputs; row numbers for a finite set
-    objective: object
-    H: object
+    objective: Pointwise
+    H: FiniteSet | StumpSet
     start: np.ndarray
     offset: np.ndarray
     basis: np.ndarray  #: orthonormal basis of S, shape (rank, n_samples, n_outputs)
     minimum: float = np.nan  #: R*, or a certified lower bound of it
-    z_star: np.ndarray = None  #: f* − f_0 in the basis
+    z_star: np.ndarray | None = None  #: f* − f_0 in the basis
 
     @property
     def f_0(self):

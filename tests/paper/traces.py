@@ -14,6 +14,7 @@ import numpy as np
 from convexboost.algorithms import State
 from convexboost.learners._histogram import HistogramTarget
 from convexboost.train import boost
+from tests.paper.problems import Problem
 
 #: A vector this short is rounding; it has no edge.
 NOTHING = 1e-12
@@ -21,7 +22,7 @@ NOTHING = 1e-12
 
 @dataclass(frozen=True)
 class Trace:
-    problem: object
+    problem: Problem
     z: np.ndarray  #: x_1 … x_{T+1}, minus f_0
     R: np.ndarray  #: R(x_1) … R(x_{T+1})
     g: np.ndarray  #: Π g_t
@@ -30,6 +31,7 @@ class Trace:
     eta: np.ndarray
     edge: np.ndarray  #: the smallest intrinsic edge of the round
     raw_edge: np.ndarray  #: as the library reports it
+    intrinsic_edge: np.ndarray  #: as the library reports it; NaN where it was not measured
     raw_norm: np.ndarray  #: ‖g_t‖, un-projected
     learners: np.ndarray  #: weak learners trained in the round
     last_edge: np.ndarray  #: of the last projection tried in the round
@@ -134,19 +136,15 @@ class Recorder:
     def round(self, state):
         self.state = state
         gradient = state.F.gradient()
-        before = {
-            "x": state.F.F.copy(),
-            "R": state.F.value(),
-            "g": gradient.values,
-            "raw_norm": gradient.norm,
-        }
+        row = {"x": state.F.F.copy(), "R": state.F.value(), "g": gradient.values}
         self.H.edges.clear()
         done = self.algorithm.round(state)
-        h = np.zeros_like(before["x"])
-        done.h.add_to(h, self.problem.H.inputs)
         edges = self.H.edges or [1.0]
-        after = {"h": h, "eta": done.move.size, "edge": min(edges), "last_edge": edges[-1]}
-        self.rows.append(before | after | {"raw_edge": done.h.edge, "learners": done.h.n_weak_learners})
+        row |= {"h": np.zeros_like(row["x"]), "eta": done.move.size, "learners": done.h.n_weak_learners}
+        row |= {"edge": min(edges), "last_edge": edges[-1], "intrinsic_edge": done.h.intrinsic_edge}
+        row |= {"raw_edge": done.h.edge, "raw_norm": gradient.norm}
+        done.h.add_to(row["h"], self.problem.H.inputs)
+        self.rows.append(row)
         return done
 
 

@@ -144,7 +144,7 @@ class BaseConvexBoost(BaseEstimator):
         )
         if result.diverged:
             warnings.warn(
-                f"{result.reason}. The best iterate is kept; a decaying step such as step='auto' avoids this.",
+                f"{result.reason}. The best iterate is kept; a decaying step like step='auto' avoids this.",
                 ConvergenceWarning,
                 stacklevel=3,
             )
@@ -210,7 +210,9 @@ class BaseConvexBoost(BaseEstimator):
             counts = np.bincount(y)
             counts = counts[counts > 0]
             stratify = y if counts.min() >= 2 and min(n_held, len(y) - n_held) >= len(counts) else None
-        rows, held = train_test_split(np.arange(len(y)), test_size=n_held, random_state=rng, stratify=stratify)
+        rows, held = train_test_split(
+            np.arange(len(y)), test_size=n_held, random_state=rng, stratify=stratify
+        )
         parts = [None if part is None else (part[rows], part[held]) for part in (X, y, weight, offset)]
         kept = [None if part is None else part[0] for part in parts]
         return (*kept, tuple(None if part is None else part[1] for part in parts))
@@ -236,7 +238,9 @@ class BaseConvexBoost(BaseEstimator):
         integer("n_iter_no_change")
         need("output", self.output in OUTPUTS, f"one of {', '.join(OUTPUTS)}")
         need("residual_decay", real("residual_decay") and 0 <= self.residual_decay <= 1, "in [0, 1]")
-        need("accuracy", self.accuracy is None or (real("accuracy") and self.accuracy > 0), "positive or None")
+        need(
+            "accuracy", self.accuracy is None or (real("accuracy") and self.accuracy > 0), "positive or None"
+        )
         need("l2", real("l2") and self.l2 >= 0, "non-negative")
         need("early_stopping", self.early_stopping in (True, False), "True or False")
         need(
@@ -266,7 +270,9 @@ class BaseConvexBoost(BaseEstimator):
                 return Regressor(learner)
         learner = resolve("learner", learner, available("convexboost.learners"))
         if not hasattr(learner, "bind"):
-            raise ValueError(f"`learner` must be a name, a learner or a scikit-learn estimator, got {self.learner!r}")
+            raise ValueError(
+                f"`learner` must be a name, a learner or a scikit-learn estimator, got {self.learner!r}"
+            )
         return learner
 
     def _algorithm(self) -> Any:
@@ -319,5 +325,5 @@ class _Report:
     def __call__(self, record: Record) -> None:
         if record.round % self.every == 0:
             validation = "" if np.isnan(record.validation) else f"  validation {record.validation:.6g}"
-            line = f"round {record.round:5d}  objective {record.objective:.6g}{validation}  {record.seconds:.2f} s"
-            print(line, file=sys.stderr)
+            line = f"round {record.round:5d}  objective {record.objective:.6g}{validation}"
+            print(f"{line}  {record.seconds:.2f} s", file=sys.stderr)

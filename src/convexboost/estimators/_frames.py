@@ -98,11 +98,15 @@ def _mask(X: Any, categorical_features: Any) -> NDArray[np.bool_]:
                 raise ValueError(f"`categorical_features` names column {column!r}, which `X` does not have")
             mask[list(X.columns).index(column)] = True
         elif not 0 <= column < X.shape[1]:
-            raise ValueError(f"`categorical_features` must lie between 0 and {X.shape[1] - 1}, got {column!r}")
+            raise ValueError(
+                f"`categorical_features` must lie between 0 and {X.shape[1] - 1}, got {column!r}"
+            )
         else:
             mask[column] = True
     if np.asarray(categorical_features).dtype == bool:
         if len(categorical_features) != X.shape[1]:
-            raise ValueError(f"`categorical_features` must have {X.shape[1]} entries, got {len(categorical_features)}")
+            raise ValueError(
+                f"`categorical_features` must have {X.shape[1]} entries, got {len(categorical_features)}"
+            )
         mask[:] = categorical_features
     return mask

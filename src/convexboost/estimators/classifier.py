@@ -21,7 +21,9 @@ from convexboost.objectives._base import LinkLoss
 def _has_link(estimator: ConvexBoostClassifier) -> bool:
     loss = getattr(estimator, "loss_", None) or estimator._loss()
     if not isinstance(loss, LinkLoss):
-        raise AttributeError(f"`loss` {estimator.loss!r} gives no probabilities; use loss='softmax', or calibrate")
+        raise AttributeError(
+            f"`loss` {estimator.loss!r} gives no probabilities; use loss='softmax', or calibrate"
+        )
     return True
 
 
@@ -53,6 +55,7 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
     >>> model = ConvexBoostClassifier(loss="multiclass_hinge", n_rounds=50).fit(X, y)
     >>> bool(model.score(X, y) > 0.95)
     True
+
     """
 
     _task = "classification"
@@ -70,7 +73,7 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
     ) -> ConvexBoostClassifier:
         """Fit to class labels of any kind.
 
-        `offset` is a fixed score per row and class; training then starts from it instead of the best constant,
+        `offset` is a fixed score per row and class; training then starts from it, not from the best constant,
         and predictions are what was learned on top of it.
         """
         self._fit(X, y, sample_weight, X_val, y_val, offset)
@@ -120,7 +123,9 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
     def _encode_targets(self, y: Any) -> tuple[NDArray[np.int64], int]:
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
-            raise ValueError(f"`y` must hold at least 2 classes with positive weight, got one class: {self.classes_[0]!r}")
+            raise ValueError(
+                f"`y` must hold at least 2 classes with positive weight, got one class: {self.classes_[0]!r}"
+            )
         return codes.astype(np.int64), len(self.classes_)
 
     def _encode_validation_targets(self, y: Any) -> NDArray[np.int64]:

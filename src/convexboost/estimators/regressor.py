@@ -57,8 +57,8 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
     ----------
     model_ : AdditiveModel
     history_ : dict of arrays
-        round, objective, validation, edge, intrinsic_edge, step, weak_learners, gradient_evaluations, seconds;
-        entry 0 is the start.
+        round, objective, validation, edge, intrinsic_edge, step, weak_learners, gradient_evaluations,
+        seconds; entry 0 is the start.
     stop_reason_ : str
     best_round_, n_rounds_ : int
     loss_ : Loss
@@ -73,6 +73,7 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
     >>> model = ConvexBoostRegressor(loss="quantile:0.9", n_rounds=100).fit(X, y)
     >>> bool(abs((model.predict(X) >= y).mean() - 0.9) < 0.05)
     True
+
     """
 
     _task = "regression"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 
 #: Below about a millisecond of work a second thread costs more than it saves.
 MIN_OPERATIONS = 1_000_000
@@ -25,5 +26,5 @@ def run(task: Callable[[int, int], object], size: int, operations: float, n_thre
     bounds = [size * i // chunks for i in range(chunks + 1)]
     key = (os.getpid(), n_threads)  # a forked child must not use its parent's threads
     pool = _pools.get(key) or _pools.setdefault(key, ThreadPoolExecutor(n_threads, "convexboost"))
-    for future in [pool.submit(task, a, b) for a, b in zip(bounds, bounds[1:], strict=False)]:
+    for future in [pool.submit(task, a, b) for a, b in pairwise(bounds)]:
         future.result()

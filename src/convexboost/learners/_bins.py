@@ -79,7 +79,9 @@ class Column:
         """One bin for each of the heaviest categories; the rest share one."""
         categories, mass = _distinct(values, weight)
         rank = np.empty(len(categories), int)
-        rank[np.lexsort((categories, -np.round(mass / max(mass.sum(), 1e-300), 12)))] = np.arange(len(categories))
+        rank[np.lexsort((categories, -np.round(mass / max(mass.sum(), 1e-300), 12)))] = np.arange(
+            len(categories)
+        )
         return cls(categories=categories, category_codes=rank.clip(max=max_bins - 1).astype(np.uint8))
 
 
@@ -88,7 +90,11 @@ def _distinct(values: Array, weight: Array) -> tuple[Array, Array]:
     values, weight = values[present], weight[present]
     order = np.argsort(values, kind="stable")
     values, weight = values[order], weight[order]
-    starts = np.flatnonzero(np.concatenate([[True], values[1:] > values[:-1]])) if len(values) else np.zeros(0, int)
+    starts = (
+        np.flatnonzero(np.concatenate([[True], values[1:] > values[:-1]]))
+        if len(values)
+        else np.zeros(0, int)
+    )
     return values[starts], np.add.reduceat(weight, starts) if len(values) else weight
 
 

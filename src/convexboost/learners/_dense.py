@@ -124,4 +124,3 @@ class DenseTarget(Target):
         H = np.zeros_like(self.values)
         direction.add_to(H, self.hypotheses.inputs)
         return H
-

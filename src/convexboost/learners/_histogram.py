@@ -120,7 +120,9 @@ class StumpSet:
     def zero(self, n_outputs: int) -> HistogramTarget:
         """Δ = 0."""
         if self.kind == CLASS and n_outputs < 2:
-            raise ValueError("`learner` 'class_stump' needs at least 2 outputs, got 1; use 'sign_stump' or 'stump'")
+            raise ValueError(
+                "`learner` 'class_stump' needs at least 2 outputs, got 1; use 'sign_stump' or 'stump'"
+            )
         return HistogramTarget(self, np.zeros((self.mapper.offsets[-1], n_outputs)))
 
     def project(self, table: Array) -> tuple[float, BinFunction, float] | None:
@@ -271,7 +273,6 @@ class HistogramTarget(Target):
         if self.norm > 0.0 or self.n_projections % INTRINSIC_EVERY or (span := self.stumps.span) is None:
             return math.nan
         return norm / float(np.sqrt(np.sum(span.whiten(self.table) ** 2)))
-
 
 
 @dataclass(frozen=True)

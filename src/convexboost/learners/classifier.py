@@ -68,7 +68,9 @@ class ClassifierSet(DenseSet):
             return Same(row)
         estimator = seeded(clone(self.estimator), rng)
         weighted = FunctionSpace.of(int(weighty.sum()), (self.space.weight * importance)[weighty])
-        return Classification(fit_weighted(estimator, self.inputs.X[weighty], labels[weighty], weighted), n_outputs)
+        return Classification(
+            fit_weighted(estimator, self.inputs.X[weighty], labels[weighty], weighted), n_outputs
+        )
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,8 @@ class Classifier:
 
     estimator: Any
 
-    def bind(self, X: Any, space: FunctionSpace, categorical: Any = None, n_threads: int = 1) -> ClassifierSet:
+    def bind(
+        self, X: Any, space: FunctionSpace, categorical: Any = None, n_threads: int = 1
+    ) -> ClassifierSet:
         """Keep the training inputs as they are."""
         return ClassifierSet(self.estimator, X, space)

@@ -39,7 +39,9 @@ class RegressorSet(DenseSet):
         single = values.shape[1] == 1
         if not single and not get_tags(estimator).target_tags.multi_output:
             estimator = MultiOutputRegressor(estimator)
-        return Regression(fit_weighted(estimator, self.inputs.X, values.ravel() if single else values, self.space))
+        return Regression(
+            fit_weighted(estimator, self.inputs.X, values.ravel() if single else values, self.space)
+        )
 
 
 @dataclass(frozen=True)

@@ -139,7 +139,7 @@ class LocalScores:
         return self._evaluate()[1]
 
     def along(self, direction: Direction) -> Callable[[float], float]:
-        """a ↦ R[F + a direction]."""
+        """A ↦ R[F + a direction]."""
         H = np.zeros_like(self.F)
         direction.add_to(H, self.inputs)
         return lambda a: self._value(self.F + a * H)

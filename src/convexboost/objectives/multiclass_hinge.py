@@ -11,8 +11,8 @@ from convexboost.objectives._base import Loss
 
 
 @njit(cache=True, nogil=True)
-def _evaluate(F, y, kink, losses, G):
-    """l = max(0, 1 + max_{k ≠ y} f_k − f_y); subgradient e_k̂ − e_y where l > 0 (lowest k̂ on ties)."""
+def _evaluate(F: Array, y: Any, kink: float, losses: Array, G: Array) -> None:
+    """L = max(0, 1 + max_{k ≠ y} f_k − f_y); subgradient e_k̂ − e_y where l > 0 (lowest k̂ on ties)."""
     for n in range(len(y)):
         own = F[n, y[n]]
         rival, best = -1, -np.inf

@@ -10,7 +10,7 @@ from convexboost.objectives._base import LinkLoss
 
 
 class Softmax(LinkLoss):
-    """l(f, y) = log Σ_k exp f_k − f_y.  Smooth with constant ½, ‖∇R‖ ≤ √2; scores stand for log-probabilities."""
+    """l(f, y) = log Σ_k exp f_k − f_y.  Smooth with constant ½, ‖∇R‖ ≤ √2; scores are log-probabilities."""
 
     name: ClassVar[str] = "softmax"
     task: ClassVar[str] = "classification"

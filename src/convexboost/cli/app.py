@@ -1,0 +1,43 @@
+"""The commands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import convexboost
+
+app = typer.Typer(
+    help="Boosting for any convex loss.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"convexboost {convexboost.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Boosting for any convex loss."""
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the picture.")] = Path("convexboost-demo"),
+    weak_learners: Annotated[int, typer.Option(min=10, help="Budget of each algorithm.")] = 2000,
+) -> None:
+    """Train the paper's three algorithms side by side on handwritten digits, and run its counter-example."""
+    from convexboost.cli.demo import run
+
+    run(out, weak_learners)

@@ -1,0 +1,172 @@
+"""``convexboost demo``: a minute that shows what the paper is about."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from convexboost.estimators import ConvexBoostClassifier
+from convexboost.experiments import counterexample
+from convexboost.experiments.digits import PAPER, Curves, compare
+from convexboost.train import Record
+
+COLOURS = {"naive": "#6c757d", "repeated": "#d1495b", "residual": "#00798c"}
+COUNTEREXAMPLE_ROUNDS = 1000
+
+
+def run(out: Path, weak_learners: int) -> None:
+    """Train, print, draw."""
+    console = Console()
+    began = time.perf_counter()
+    with console.status("compiling the kernels (once: the next run finds them on disk)"):
+        _compile()
+    console.print(f"kernels ready after {time.perf_counter() - began:.1f} s\n")
+
+    console.print(
+        f"[bold]Handwritten digits[/]: 10 classes, multiclass hinge, up to {weak_learners} stumps each"
+    )
+    curves = _compare(console, weak_learners)
+    console.print(_table(curves))
+
+    runs = {algorithm: counterexample.run(algorithm, COUNTEREXAMPLE_ROUNDS) for algorithm in PAPER}
+    console.print(
+        "\n[bold]The paper's counter-example[/]: R = ½ (2 |f(x1)| + 0.9 |f(x2)|), "
+        f"{COUNTEREXAMPLE_ROUNDS} rounds"
+    )
+    console.print(_counterexample_table(runs))
+    console.print("")
+    for sentence in sentences(curves, runs):
+        console.print(sentence)
+    picture = draw(curves, runs, out)
+    console.print(f"\npicture: {picture}    total: {time.perf_counter() - began:.0f} s")
+
+
+def _compile() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 2)), rng.integers(3, size=60)
+    ConvexBoostClassifier("multiclass_hinge", n_rounds=2).fit(X, y)
+
+
+def _compare(console: Console, weak_learners: int) -> list[Curves]:
+    columns = (
+        TextColumn("{task.fields[algorithm]:9s}"),
+        BarColumn(bar_width=30),
+        TextColumn("{task.completed:5.0f} weak learners   objective {task.fields[objective]:.4f}"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as progress:
+        tasks: dict[str, TaskID] = {}
+        last: dict[str, float] = {}
+
+        def watch(algorithm: str, record: Record) -> None:
+            if algorithm not in tasks:
+                tasks[algorithm] = progress.add_task(
+                    "", total=weak_learners, algorithm=algorithm, objective=np.nan
+                )
+            now = time.perf_counter()
+            if now - last.get(algorithm, 0.0) > 0.05:  # do not let the display cost more than the training
+                last[algorithm] = now
+                progress.update(tasks[algorithm], completed=record.weak_learners, objective=record.objective)
+
+        return compare(weak_learners, watch)
+
+
+def _table(curves: list[Curves]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("algorithm")
+    for column in ("objective", "train", "test", "learners", "distinct", "gradients", "seconds"):
+        table.add_column(column, justify="right")
+    for c in curves:
+        h = c.history
+        best = int(np.argmin(h["objective"]))
+        error = max(best - 1, 0)
+        table.add_row(
+            c.algorithm,
+            f"{h['objective'][best]:.4f}",
+            f"{c.train_error[error]:.2%}",
+            f"{c.test_error[error]:.2%}",
+            f"{h['weak_learners'][-1]}",
+            f"{c.distinct_stumps}",
+            f"{h['gradient_evaluations'][-1]}",
+            f"{h['seconds'][-1]:.2f}",
+        )
+    return table
+
+
+def _counterexample_table(runs: dict[str, counterexample.Run]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("algorithm")
+    for column in ("mean objective", "last objective", "f(x1)", "f(x2)"):
+        table.add_column(column, justify="right")
+    for algorithm, found in runs.items():
+        f1, f2 = found.points[-1]
+        mean = found.objective[:-1].mean()
+        table.add_row(algorithm, f"{mean:.4f}", f"{found.objective[-1]:.4f}", f"{f1:.4f}", f"{f2:.4f}")
+    return table
+
+
+def sentences(curves: list[Curves], runs: dict[str, counterexample.Run]) -> list[str]:
+    """Say what was seen, from the numbers."""
+    reached = {
+        c.algorithm: (float(c.history["objective"].min()), int(c.history["weak_learners"][-1]))
+        for c in curves
+    }
+    first, *others = sorted(reached, key=lambda algorithm: reached[algorithm])
+    rest = ", ".join(f"{a} stood at {reached[a][0]:.3g} after {reached[a][1]}" for a in others)
+    distinct = ", ".join(f"{c.algorithm} {c.distinct_stumps}" for c in curves)
+    digits = (
+        f"On the digits {first} brought the hinge objective from {curves[0].history['objective'][0]:.3g} to "
+        f"{reached[first][0]:.3g} with {reached[first][1]} weak learners; {rest} "
+        f"(different stumps used: {distinct})."
+    )
+    stuck = [a for a, found in runs.items() if found.points[-1, 1] == found.points[0, 1]]
+    moved = [a for a in runs if a not in stuck]
+    counter = (
+        f"On the counter-example {' and '.join(stuck) or 'no algorithm'} never moved f(x2)"
+        f"{' at all, however large its edge' if stuck else ''}; {' and '.join(moved) or 'none'} did."
+    )
+    return [digits, counter]
+
+
+def draw(curves: list[Curves], runs: dict[str, counterexample.Run], out: Path) -> Path:
+    """Draw objective, test error and counter-example; return the path of the picture."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, 3, figsize=(12, 3.6), layout="constrained")
+    for c in curves:
+        h, style = c.history, _style(c.algorithm)
+        axes[0].plot(h["weak_learners"][1:], np.minimum.accumulate(h["objective"])[1:], **style)
+        axes[1].plot(h["weak_learners"][1:], 100 * c.test_error, **style)
+    for algorithm, found in runs.items():
+        rounds = np.arange(1, len(found.objective))
+        axes[2].plot(rounds, np.cumsum(found.objective[:-1]) / rounds, **_style(algorithm))
+    axes[0].set(
+        title="Digits: training objective (best so far)",
+        xlabel="weak learners",
+        xscale="log",
+        yscale="log",
+        ylim=1e-3,
+    )
+    axes[1].set(title="Digits: test error (%)", xlabel="weak learners", xscale="log", yscale="log")
+    axes[2].set(title="Counter-example: mean objective", xlabel="round", xscale="log", yscale="log")
+    for ax in axes:
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.grid(alpha=0.25, which="both", linewidth=0.5)
+    axes[0].legend(frameon=False)
+    out.mkdir(parents=True, exist_ok=True)
+    figure.savefig(out / "curves.png", dpi=150)
+    plt.close(figure)
+    return out / "curves.png"
+
+
+def _style(algorithm: str) -> dict[str, Any]:
+    return {"label": algorithm, "color": COLOURS[algorithm], "linewidth": 1.8}
