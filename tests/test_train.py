@@ -172,6 +172,7 @@ def test_nothing_correlates_with_the_gradient():
         )
         assert result.reason == "converged: no hypothesis correlates with the gradient"
         assert result.records[-1].objective == 0.5
+        assert len(result.records) == 3
         assert result.records[-1].weak_learners == 0
 
 
@@ -329,3 +330,17 @@ def test_given_names_are_resolved():
         run(algorithm="naife")
     with pytest.raises(ValueError, match=r"`step` must be one of .*, got 'polyack'; did you mean 'polyak'"):
         run(step="polyack")
+
+
+def test_a_rise_in_the_first_round_is_no_divergence_when_the_minimum_is_unknown():
+    class NoFloor(Absolute):
+        def constants(self, n_outputs):
+            return Constants()
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 2))
+    y = np.sign(X[:, 0]) * 0.1 + rng.normal(size=50) * 0.1
+    space = FunctionSpace.of(50)
+    result = boost(NoFloor().bind(y, space), Stump().bind(X, space), step="inverse_sqrt", n_rounds=50)
+    assert not result.diverged
+    assert len(result.records) == 51

@@ -76,23 +76,19 @@ def test_dual_averaging_with_a_constant_step_is_residual():
     same(run("dual_averaging", "constant:0.3"), run("residual", "constant:0.3"))
 
 
-def test_dual_averaging_is_start_minus_step_times_the_sum():
-    """f_t = f_0 − η_t Σ h_j: undo the weights and rebuild every iterate from the h's alone."""
+def test_dual_averaging_by_hand():
+    """f_t = f_0 − η_t Σ h_j, with h and Δ as in Algorithm 3, on the dense twin."""
     H = Stump(max_bins=10).bind(X, SPACE)
     result = run("dual_averaging", H=H, n_rounds=8)
-    path, etas = result.path, result.history["step"][1:]
-    total = np.zeros((N, 3))
-    for i, (eta, stage) in enumerate(
-        zip(etas, [path.truncate(t).predict(X) for t in range(1, 9)], strict=True)
-    ):
-        before = path.truncate(i).predict(X) - path.start
-        shrunk = before * eta / etas[i - 1] if i else before
-        total += (shrunk + path.start - stage) / eta
-        np.testing.assert_allclose(stage, path.start - eta * total, rtol=1e-9, atol=1e-9)
-    assert etas == pytest.approx(0.5 / np.sqrt(np.arange(1, 9)))
-    # h and Δ as in Algorithm 3, by hand on the dense twin
-    slow = SlowStumps(X, SPACE, H.mapper, H.kind)
-    same(result, run("dual_averaging", H=slow, n_rounds=8))
+    slow, objective, start = SlowStumps(X, SPACE, H.mapper, H.kind), Softmax().bind(Y, SPACE), result.path.start
+    F, delta, total = np.tile(start, (N, 1)), np.zeros((N, 3)), np.zeros((N, 3))
+    for t in range(1, 9):
+        delta = delta + objective.evaluate(F)[1]
+        h = slow.fit(delta, None).evaluate(X)
+        h = SPACE.inner(delta, h) / SPACE.norm(h) ** 2 * h
+        delta, total = delta - h, total + h
+        F = start - 0.5 / np.sqrt(t) * total
+        np.testing.assert_allclose(result.path.truncate(t).predict(X), F, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("algorithm", ["dual_averaging", "error_feedback"])

@@ -78,10 +78,11 @@ class Repeated:
     """Algorithm 2': in round t project, subtract the projection, and repeat, t times in all.
 
     With `accuracy` (the paper's "alternative version") the number of projections adapts instead: they go
-    on until the next projected length is at most a threshold that makes the projection error cost at
-    most `accuracy`/2 of the objective: sqrt(λ accuracy/2) for a λ-strongly convex objective, else
-    accuracy/(2 radius), where `radius` bounds the distance to the optimum (None: twice the distance
-    travelled so far, at least R/‖∇‖); never more than `cap` projections.
+    on until the next projected length is at most a threshold, sqrt(λ accuracy/2) for a λ-strongly convex
+    objective, else accuracy/(2 radius), where `radius` bounds the distance to the optimum (None: twice
+    the distance travelled so far, at least R/‖∇‖); at least one and never more than `cap`.  What the
+    projection error then costs is at most accuracy/2 if `radius` is measured in the atomic norm of H, and up
+    to 1/edge times that in L²(P) (theory 7.1: the residual's own norm has a floor outside span(H)).
     """
 
     accuracy: float | None = None

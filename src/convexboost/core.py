@@ -27,6 +27,9 @@ Array = NDArray[np.float64]
 #: How close to a kink counts as the kink, relative to the unit of the scores.
 KINK = 1e-12
 
+#: A length this much shorter than the first one counts as zero.
+ROUNDING = 1e-13
+
 
 @dataclass(frozen=True)
 class FunctionSpace:
@@ -270,7 +273,7 @@ class Target(ABC):
     def pursue(self, count: int, rng: np.random.Generator, tolerance: float = 0.0) -> Direction:
         """Project and subtract up to `count` times: the inner loop of Algorithm 2.
 
-        Stops early when the projected length falls to `tolerance`.  The sum is then rescaled to be the
+        Stops early when the projected length falls to `tolerance`, or to rounding.  The sum is then rescaled to be the
         projection of Δ on its own line (Algorithm 2': ‖h‖ ≤ ‖Δ‖ and h ⟂ Δ − h, which plain matching
         pursuit does not guarantee).
         """
@@ -278,7 +281,7 @@ class Target(ABC):
         projections: list[Direction] = []
         while len(projections) < count:
             h = self.project(rng)
-            if h.norm <= tolerance:
+            if h.norm <= (max(tolerance, ROUNDING * projections[0].norm) if projections else 0.0):
                 break
             projections.append(h)
             self.subtract(h)

@@ -155,7 +155,7 @@ class LineSearch(Step):
 
 
 def search(scores: Scores, h: Direction, guess: float) -> float:
-    """argmin_{η ≥ 0} R[F − η h], to a relative 1e-6."""
+    """argmin_{η ≥ 0} R[F − η h], as exactly as values of R can tell (about 1e-4, relatively)."""
     ray, best = scores.along(h), scores.value()
     high = guess
     while ray(-high) < best and high < 1e12:  # double until the minimum is behind

@@ -15,16 +15,14 @@ from typing import Any
 import numpy as np
 
 from convexboost.algorithms import Algorithm, State
-from convexboost.core import AdditiveModel, Array, HypothesisSet, Objective, Scores
+from convexboost.core import ROUNDING, AdditiveModel, Array, HypothesisSet, Objective, Scores
 from convexboost.registry import resolve
 from convexboost.steps import STEPS, Step
 from convexboost.variants import ALGORITHMS
 
 OUTPUTS = ("last", "best", "average")
-#: An objective this many times further above the start than the start is above the best: diverged.
+#: An objective this many times further above the start than the start is above its floor: diverged.
 DIVERGED = 1e3
-#: A direction this much shorter than the first one counts as zero.
-ZERO_LENGTH = 1e-13
 
 
 @dataclass(frozen=True)
@@ -124,7 +122,7 @@ class Training:
         self._record(found.h.edge, found.h.intrinsic_edge, found.move.size, learners)
         self._first_length = self._first_length or found.h.norm
         # One zero may be a subgradient that cancels the residual; two in a row mean Π∇ = 0.
-        self._zeros = self._zeros + 1 if found.h.norm <= ZERO_LENGTH * self._first_length else 0
+        self._zeros = self._zeros + 1 if found.h.norm <= ROUNDING * self._first_length else 0
         self.reason = self._finished()
 
     @property
@@ -208,8 +206,8 @@ class Training:
     def _finished(self) -> str:
         first, last = self.records[0].objective, self.records[-1].objective
         minimum = self.progress.F.constants.minimum
-        best = self.records[self._best].objective if minimum is None else minimum
-        if not math.isfinite(last) or last - first > DIVERGED * max(first - best, 1e-300):
+        unit = abs(first) if minimum is None else first - minimum
+        if not math.isfinite(last) or last - first > DIVERGED * max(unit, 1e-300):
             self.diverged = True
             return f"diverged: the objective rose from {first:.6g} to {last:.6g} in round {self.progress.t}"
         if minimum is not None and last <= minimum:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -90,11 +91,11 @@ class DenseTarget(Target):
             return ZERO
         h = self.hypotheses.fit(self.values, rng)
         H = self.hypotheses.inputs.evaluate(h)
-        length = space.norm(H)
-        inner = space.inner(self.values, H)
-        if length == 0.0 or inner == 0.0:
+        squared, inner = space.inner(H, H), space.inner(self.values, H)
+        if squared == 0.0 or inner == 0.0:
             return ZERO
-        return Direction(((inner / length**2, h),), abs(inner) / length, abs(inner) / (length * norm))
+        length = abs(inner) / math.sqrt(squared)
+        return Direction(((inner / squared, h),), length, length / norm)
 
     def subtract(self, direction: Direction) -> None:
         """Δ ← Δ − direction."""
