@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from convexboost.core import FunctionSpace
+from convexboost.core import Constants, FunctionSpace
 from convexboost.learners.stump import Stump
 from convexboost.objectives.absolute import Absolute
 from convexboost.objectives.half_squared import HalfSquared

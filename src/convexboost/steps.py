@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, ClassVar
 
 from scipy.optimize import minimize_scalar
@@ -20,7 +21,7 @@ Memory = dict[str, Any]
 
 def _positive(**parameters: float) -> None:
     for name, value in parameters.items():
-        if not (isinstance(value, int | float) and 0 < value < math.inf):
+        if not (isinstance(value, Real) and 0 < value < math.inf):
             raise ValueError(f"`{name}` of a step must be positive, got {value!r}")
 
 
@@ -117,7 +118,7 @@ class Polyak(Step):
         if target is None:
             raise ValueError("`step` 'polyak' needs a target: the loss has no known minimum")
         gap = scores.value() - target - owed
-        return self.factor * max(gap, 0.0) / norm**2 if norm > 0.0 else 0.0
+        return self.factor * max(gap, 0.0) / (norm * norm) if norm > 0.0 else 0.0
 
 
 @dataclass(frozen=True)
@@ -132,7 +133,7 @@ class AdaNorm(Step):
 
     def size(self, t: int, scores: Scores, norm: float, memory: Memory, owed: float = 0.0) -> float:
         """Return scale over the root of the sum of squares so far."""
-        memory["squares"] = memory.get("squares", 0.0) + norm**2
+        memory["squares"] = memory.get("squares", 0.0) + norm * norm
         return self.scale / math.sqrt(memory["squares"]) if memory["squares"] > 0.0 else 0.0
 
 
@@ -148,18 +149,21 @@ class LineSearch(Step):
 
     def __call__(self, t: int, scores: Scores, h: Direction, memory: Memory) -> Move:
         """Minimise the convex function η ↦ R[F − η h] over η ≥ 0."""
-        eta = search(scores, h, memory.get("eta", 1.0)) if h.norm > 0.0 else 0.0
+        eta = search(scores, h, memory.get("eta")) if h.norm > 0.0 else 0.0
         if eta > 0.0:
             memory["eta"] = eta
         return Move(h * -eta, eta)
 
 
-def search(scores: Scores, h: Direction, guess: float) -> float:
+def search(scores: Scores, h: Direction, guess: float | None = None) -> float:
     """argmin_{η ≥ 0} R[F − η h], as exactly as values of R can tell (about 1e-4, relatively)."""
     ray, best = scores.along(h), scores.value()
-    high = guess
-    while ray(-high) < best and high < 1e12:  # double until the minimum is behind
-        best, high = ray(-high), 2.0 * high
+    high = guess or _distance_bound(scores) / h.norm
+    smallest = 1e-12 * high
+    while ray(-high) >= best and high > smallest:  # halve until it helps at all
+        high /= 2.0
+    while (value := ray(-high)) < best:  # double until the minimum is behind
+        best, high = value, 2.0 * high
     found = minimize_scalar(
         lambda eta: ray(-eta), bounds=(0.0, high), method="bounded", options={"xatol": 1e-8 * high}
     )
@@ -208,7 +212,7 @@ class Auto(Step):
         return factor
 
     def _eta(self, norm: float, memory: Memory) -> float:
-        memory["squares"] += norm**2
+        memory["squares"] += norm * norm
         return float(memory["a"] / math.sqrt(memory["squares"])) if memory["squares"] > 0.0 else 0.0
 
 
@@ -217,7 +221,7 @@ def _distance_bound(scores: Scores) -> float:
     floor, slope = scores.constants.minimum, scores.gradient().norm
     if slope == 0.0:
         return 0.0
-    return (scores.value() - floor if floor is not None else max(abs(scores.value()), slope**2)) / slope
+    return (scores.value() - floor if floor is not None else max(abs(scores.value()), slope * slope)) / slope
 
 
 STEPS: dict[str, type[Step]] = {

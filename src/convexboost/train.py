@@ -96,22 +96,22 @@ class Training:
 
     def run(self, callbacks: Sequence[Callback] = ()) -> None:
         """Train until something says stop, and keep the reason."""
+        self.reason = self._exhausted()
         try:
-            for callback in callbacks:
-                callback(self.records[-1])
+            self._tell(callbacks)
             while not self.reason:
                 self.round()
-                for callback in callbacks:
-                    if callback(self.records[-1]):
-                        self.reason = self.reason or "a callback asked to stop"
-        except KeyboardInterrupt:
+                self._tell(callbacks)
+        except KeyboardInterrupt:  # keep the rounds that were finished
             self.reason = "interrupted"
+            self.model = self.model.truncate(len(self.records) - 1)
+
+    def _tell(self, callbacks: Sequence[Callback]) -> None:
+        if any([callback(self.records[-1]) for callback in callbacks]):
+            self.reason = self.reason or "a callback asked to stop"
 
     def round(self) -> None:
         """One round of the algorithm, recorded."""
-        self.reason = self._exhausted()
-        if self.reason:
-            return
         progress = self.progress
         found = self.algorithm.round(progress)
         self.model.append(found.move)
@@ -215,7 +215,8 @@ class Training:
         if self._zeros >= 2:
             return "converged: no hypothesis correlates with the gradient"
         if len(self.records) - 1 - self._best >= self.n_iter_no_change:
-            return f"the validation loss has not improved for {self.n_iter_no_change} rounds"
+            what = "objective" if self.validation is None else "validation loss"
+            return f"the {what} has not improved for {self.n_iter_no_change} rounds"
         return self._exhausted()
 
 

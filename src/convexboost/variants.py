@@ -61,7 +61,7 @@ class ErrorFeedback:
         s.t += 1
         e = s.target = s.target or s.zero()
         gradient = s.F.gradient()
-        owed, squared = e.inner(gradient) if s.step.name == "polyak" else (0.0, gradient.norm**2)
+        owed, squared = e.inner(gradient) if s.step.name == "polyak" else (0.0, gradient.norm * gradient.norm)
         eta = s.step.size(s.t, s.F, squared**0.5, s.memory, owed)
         e.add(gradient, eta)
         h = e.project(s.rng)

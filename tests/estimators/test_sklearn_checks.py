@@ -38,7 +38,7 @@ ESTIMATORS = [
     ConvexBoostRegressor("absolute", "sign_stump", "dual_averaging", n_rounds=60, n_jobs=1),
     ConvexBoostRegressor("quantile:0.6", Stump(max_bins=32), "naive", n_rounds=60, output="last", n_jobs=1),
     ConvexBoostRegressor(
-        Quantile(0.4), "stump", "error_feedback", n_rounds=60, step="inverse_sqrt:20", output="average", n_jobs=1
+        Quantile(0.4), "stump", "error_feedback", n_rounds=60, step="inverse_sqrt:2", output="average", n_jobs=1
     ),
     ConvexBoostRegressor(
         "half_squared", ExtraTreeRegressor(max_depth=3), "residual", n_rounds=8, residual_decay=0.5, l2=0.01

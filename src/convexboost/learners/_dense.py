@@ -107,7 +107,7 @@ class DenseTarget(Target):
 
     def inner(self, gradient: Gradient) -> tuple[float, float]:
         """⟨Δ, ∇⟩ and ‖∇‖²; the span is not known, so nothing is projected on it."""
-        return self.hypotheses.space.inner(self.values, gradient.values), gradient.norm**2
+        return self.hypotheses.space.inner(self.values, gradient.values), gradient.norm * gradient.norm
 
     def copy(self) -> Self:
         """Return an independent Δ."""

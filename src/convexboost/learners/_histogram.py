@@ -232,7 +232,7 @@ class HistogramTarget(Target):
             mass = self.stumps.leaf_mass(h)
             for leaf in (LEFT, RIGHT, MISSING):
                 self.table -= mass[:, leaf, None] * (weight * h.values[leaf])
-        self.norm = math.sqrt(max(self.norm**2 - direction.norm**2, 0.0)) if self.norm > 0 else math.nan
+        self.norm = math.sqrt(max(self.norm * self.norm - direction.norm * direction.norm, 0.0)) if self.norm > 0 else math.nan
 
     def dot(self, direction: Direction) -> float:
         """⟨Δ, direction⟩."""
