@@ -62,16 +62,16 @@ def add_lookup(F, codes, table):
 
 
 def multiclass_hinge(F, y):
-    """max_k (1[k ≠ y] + f_k − f_y) and e_k̂ − e_y; on ties the own class, then the lowest."""
+    """max_k (1[k ≠ y] + f_k − f_y) and e_k − e_y; 0 at a loss of 0, the mean over tied rivals."""
     losses, G = np.zeros(len(y)), np.zeros(F.shape)
     for n, own in enumerate(y):
-        best, winner = 0.0, own
-        for k in range(F.shape[1]):
-            if k != own and 1.0 + F[n, k] - F[n, own] > best:
-                best, winner = 1.0 + F[n, k] - F[n, own], k
-        losses[n] = best
-        G[n, winner] += 1.0
-        G[n, own] -= 1.0
+        rivals = [k for k in range(F.shape[1]) if k != own]
+        best = max(F[n, k] for k in rivals)
+        losses[n] = max(1.0 + best - F[n, own], 0.0)
+        if losses[n] > 0.0:
+            tied = [k for k in rivals if F[n, k] == best]
+            G[n, tied] = 1.0 / len(tied)
+            G[n, own] = -1.0
     return losses, G
 
 
@@ -111,8 +111,9 @@ def splits(table, mass, categorical):
     n_bins = len(mass) - 1
     prefix_order = list(range(n_bins))
     if categorical:
+        held = [b for b in range(n_bins) if mass[b] > 0]
         energy = [
-            sum(table[b, k] ** 2 / mass[b] for b in range(n_bins) if mass[b] > 0)
+            sum(mass[b] * (table[b, k] / mass[b] - table[held, k].sum() / mass[held].sum()) ** 2 for b in held)
             for k in range(table.shape[1])
         ]
         k = int(np.argmax(energy))

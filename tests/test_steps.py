@@ -130,8 +130,10 @@ def test_no_unit(step, algorithm, unit):
         a, b = (run(loss, step, algorithm, unit=u, random_state=0) for u in (1.0, unit))
         first, scaled = a.path.truncate(1).predict(X), b.path.truncate(1).predict(X)
         np.testing.assert_allclose(scaled, unit * first, rtol=1e-5, atol=1e-5 * unit)
-        # Later on kinks amplify rounding: objectives agree, trajectories need not.
-        np.testing.assert_allclose(b.history["objective"], unit**power * a.history["objective"], rtol=0.02)
+        # Later on kinks amplify rounding.
+        early = slice(0, 5)
+        objectives = a.history["objective"][early]
+        np.testing.assert_allclose(b.history["objective"][early], unit**power * objectives, rtol=1e-3)
 
 
 @pytest.mark.parametrize("step", STEPS)

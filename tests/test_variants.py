@@ -80,7 +80,8 @@ def test_dual_averaging_by_hand():
     """f_t = f_0 − η_t Σ h_j, with h and Δ as in Algorithm 3, on the dense twin."""
     H = Stump(max_bins=10).bind(X, SPACE)
     result = run("dual_averaging", H=H, n_rounds=8)
-    slow, objective, start = SlowStumps(X, SPACE, H.mapper, H.kind), Softmax().bind(Y, SPACE), result.path.start
+    slow, objective = SlowStumps(X, SPACE, H.mapper, H.kind), Softmax().bind(Y, SPACE)
+    start = result.path.start
     F, delta, total = np.tile(start, (N, 1)), np.zeros((N, 3)), np.zeros((N, 3))
     for t in range(1, 9):
         delta = delta + objective.evaluate(F)[1]

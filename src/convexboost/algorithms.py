@@ -89,6 +89,12 @@ class Repeated:
     radius: float | None = None
     cap: int = 1000
 
+    def __post_init__(self) -> None:
+        for name in ("accuracy", "radius", "cap"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise ValueError(f"`{name}` must be positive, got {value!r}")
+
     def check(self, step: Step, constants: Constants) -> None:
         """Every step rule fits."""
 
@@ -122,6 +128,10 @@ class Residual:
     """
 
     decay: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.decay <= 1:
+            raise ValueError(f"`decay` must lie in [0, 1], got {self.decay!r}")
 
     def check(self, step: Step, constants: Constants) -> None:
         """Every step rule fits; line search has no guarantee here (−h need not descend)."""

@@ -40,12 +40,13 @@ class FunctionSpace:
     """
 
     weight: Array  #: p, shape (n_samples,); sums to 1 over all the rows of the problem
+    total: float = 1.0  #: the sum of the sample weights before they were normalised
 
     @classmethod
     def of(cls, n_samples: int, sample_weight: Array | None = None) -> Self:
         """Make the space with p proportional to `sample_weight` (uniform when None)."""
         weight = np.ones(n_samples) if sample_weight is None else np.asarray(sample_weight, float)
-        return cls(weight / weight.sum())
+        return cls(weight / weight.sum(), float(weight.sum()))
 
     @property
     def n_samples(self) -> int:

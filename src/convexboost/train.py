@@ -279,6 +279,9 @@ def boost(
         raise ValueError(f"`output` must be one of {', '.join(OUTPUTS)}, got {output!r}")
     if start is None:
         start = objective.start() if offset is None else np.zeros(objective.n_outputs)
+    start = np.asarray(start, float)
+    if start.shape != (objective.n_outputs,):
+        raise ValueError(f"`start` must have shape ({objective.n_outputs},), got {start.shape}")
     training = Training(
         objective,
         hypotheses,

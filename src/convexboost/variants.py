@@ -37,8 +37,9 @@ class DualAveraging:
         delta.add(s.F.gradient())
         h = delta.project(s.rng)
         eta = s.step.size(s.t, s.F, h.norm, s.memory)
-        move = Move(h * -eta, eta, shrink=eta / s.memory.get("last", eta) if eta > 0.0 else 1.0)
-        s.memory["last"] = eta if eta > 0.0 else s.memory.get("last", eta)
+        last = s.memory.get("last") or eta
+        move = Move(h * -eta, eta, shrink=eta / last if eta > 0.0 else 1.0)
+        s.memory["last"] = eta or last
         s.F.move(move)
         delta.subtract(h)
         return Round(h, move)

@@ -192,13 +192,15 @@ def test_pursuit(bound, count):
 
 
 def test_pursuit_stops_at_the_tolerance(bound):
-    V = bound.random()
-    lengths, delta = [], bound.target(V)
+    """After at least one projection, when the next would be no longer than that."""
+    V, rng, lengths = bound.random(), np.random.default_rng(0), []
+    delta = bound.target(V)
     for _ in range(8):
-        lengths.append(bound.project(delta).norm)
-        delta.subtract(bound.project(delta))
-    tolerance = math.sqrt(lengths[2] * min(lengths[:3]))
-    expected = next((i for i, length in enumerate(lengths) if length <= tolerance), 8)
+        h = delta.project(rng)
+        lengths.append(h.norm)
+        delta.subtract(h)
+    tolerance = lengths[3] * (1 + 1e-9)
+    expected = next(i for i in range(1, 8) if lengths[i] <= tolerance)
     assert bound.target(V).pursue(8, np.random.default_rng(0), tolerance).n_weak_learners == expected
 
 

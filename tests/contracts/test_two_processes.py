@@ -125,6 +125,8 @@ class RemoteScores:
 class RemoteSample:
     """The sums of a `BinnedSample`; a column is only its number."""
 
+    unit = fixed_point_factor(1.0)
+
     def __init__(self, workers, mapper):
         self.workers, self.mapper, self.n_features = workers, mapper, len(mapper.columns)
 
@@ -133,13 +135,13 @@ class RemoteSample:
 
     @cached_property
     def mass(self):
-        return self.shared_mass(None, 1)[:, 0]
+        return self.shared_counts(None, 1)[:, 0] / self.unit
 
     def histogram(self, gradient):
         return self.workers.total("histogram", gradient.factor) / gradient.factor
 
-    def shared_mass(self, j, width):
-        return self.workers.total("shared_mass", j, width) / fixed_point_factor(1.0)
+    def shared_counts(self, j, width):
+        return self.workers.total("shared_mass", j, width)
 
 
 class RemoteObjective:

@@ -22,7 +22,7 @@ def test_same_as_the_formula():
 
 
 def test_ties_and_exact_kinks():
-    """Whole scores tie all the time; the lowest class wins, and a loss of exactly 0 has subgradient 0."""
+    """Whole scores tie all the time; tied rivals share, and a loss of exactly 0 has subgradient 0."""
     rng = np.random.default_rng(1)
     F, y = rng.integers(-2, 3, (200, 3)).astype(float), rng.integers(0, 3, 200)
     losses, G = evaluate(F, y)
@@ -37,4 +37,4 @@ def test_rounding_does_not_decide():
     y = np.array([0, 0, 0])
     F = np.array([[0.0, 0.5, 0.5 + 1e-13], [1.0 - 1e-13, 0.0, -1.0], [0.1 + 0.2, 0.3 - 1.0, -5.0]])
     _, G = evaluate(F, y)
-    np.testing.assert_array_equal(G, [[-1.0, 1.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
+    np.testing.assert_array_equal(G, [[-1.0, 0.5, 0.5], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]])

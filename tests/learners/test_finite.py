@@ -29,10 +29,11 @@ def test_longest_projection_of_all_atoms(rng):
 
 
 def test_lowest_index_wins_ties(rng):
-    atom = rng.normal(size=(6, 1))
-    H = FiniteSet(
-        np.array([rng.normal(size=(6, 1)) * 0.01, atom, -2 * atom, atom * (1 + 1e-13)]), FunctionSpace.of(6)
-    )
+    """Atom 1 is shorter than atoms 2 and 3, but by a relative 5e-13 only."""
+    atom, other = rng.normal(size=(2, 6, 1))
+    other -= np.sum(atom * other) / np.sum(atom * atom) * atom
+    almost = atom + 1e-6 * np.linalg.norm(atom) / np.linalg.norm(other) * other
+    H = FiniteSet(np.array([0.01 * other, almost, -2 * atom, atom]), FunctionSpace.of(6))
     assert project(H, atom).terms[0][1].index == 1
 
 

@@ -205,6 +205,11 @@ class BaseConvexBoost(BaseEstimator):
     def _hold_out(self, X: Any, y: Any, weight: Any, offset: Any, rng: Any) -> Any:
         """Split off the validation part, stratified for classes where they allow it."""
         n_held = int(np.ceil(self.validation_fraction * len(y)))
+        if n_held >= len(y):
+            raise ValueError(
+                f"`early_stopping` holds out {n_held} of n_samples={len(y)} rows and leaves none to train on; "
+                "give `X_val` and `y_val` instead"
+            )
         stratify = None
         if self._task == "classification":
             counts = np.bincount(y)

@@ -128,13 +128,23 @@ def _order(table, mass, first, last, categorical):
     K = table.shape[1]
     best_k, best_energy = 0, -1.0
     for k in range(K):
-        energy = 0.0
+        energy, total, weight = 0.0, 0.0, 0.0  # variance between the categories
         for b in range(first, last):
             if mass[b] > 0:
                 energy += table[b, k] * table[b, k] / mass[b]
+                total += table[b, k]
+                weight += mass[b]
+        if weight > 0:
+            energy -= total * total / weight
         if energy > best_energy * (1.0 + TIE):
             best_k, best_energy = k, energy
     means = np.empty(last - first)
     for b in range(first, last):
         means[b - first] = table[b, best_k] / mass[b] if mass[b] > 0 else np.inf
-    return np.argsort(means)
+    largest = 0.0
+    for mean in means:
+        if np.isfinite(mean):
+            largest = max(largest, abs(mean))
+    if largest > 0.0:
+        means = np.rint(means / (TIE * largest))  # rounding must not decide the order
+    return np.argsort(means, kind="mergesort")

@@ -71,7 +71,8 @@ class Column:
             last = np.unique(np.searchsorted(reached, wanted - 1e-12))
             last = last[last < len(distinct) - 1]
         low, high = distinct[last], distinct[last + 1]
-        middle = low / 2 + high / 2
+        with np.errstate(invalid="ignore"):  # −∞ beside ∞ has no middle
+            middle = low / 2 + high / 2
         return cls(cuts=np.where(middle < high, middle, low))
 
     @classmethod
@@ -163,8 +164,8 @@ class BinnedSample(ABC):
 
     def __init__(self, mapper: BinMapper, space: FunctionSpace, n_threads: int) -> None:
         self.mapper, self.space, self.n_threads = mapper, space, n_threads
-        self._factor = fixed_point_factor(1.0)
-        self._weight = np.rint(space.weight * self._factor).astype(np.int64)
+        self.unit = fixed_point_factor(1.0)
+        self._weight = np.rint(space.weight * self.unit).astype(np.int64)
 
     def __len__(self) -> int:
         return self.space.n_samples
@@ -193,13 +194,17 @@ class BinnedSample(ABC):
 
     def shared_mass(self, column: Codes, width: int) -> Array:
         """Weight that each bin shares with each value 0 … width − 1 of `column`: (total bins, width)."""
+        return self.shared_counts(column, width) / self.unit
+
+    def shared_counts(self, column: Codes, width: int) -> NDArray[np.int64]:
+        """Return the same in fixed point, 1/unit of the whole weight being 1."""
         out = np.zeros((self.mapper.offsets[-1], width), np.int64)
 
         def task(first: int, last: int) -> None:
             self._add_pairs(column, first, last, out)
 
         parallel.run(task, self.n_features, len(self) * self.n_features, self.n_threads)
-        return out / self._factor
+        return out
 
     @abstractmethod
     def column(self, j: int) -> Codes:

@@ -12,6 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -104,7 +105,7 @@ class StumpSet:
 
     def __init__(self, sample: BinnedSample, kind: int) -> None:
         self.sample, self.kind = sample, kind
-        self._blocks: dict[int, Array] = {}
+        self._blocks: dict[int, NDArray[np.int64]] = {}  # in fixed point: sums of columns are exact
         self._table_bytes = 0
 
     @property
@@ -149,10 +150,10 @@ class StumpSet:
         block = self._block(h.feature)
         if block is None:
             return self.sample.shared_mass(h.leaf_of_bin[self.sample.column(h.feature)], n_leaves)
-        out = np.empty((len(block), n_leaves))
+        out = np.empty((len(block), n_leaves), np.int64)
         for leaf in range(n_leaves):
             out[:, leaf] = block[:, h.leaf_of_bin == leaf].sum(axis=1)
-        return out
+        return out / self.sample.unit
 
     @cached_property
     def span(self) -> Span | None:
@@ -161,9 +162,11 @@ class StumpSet:
         if offsets[-1] > MAX_SPAN_BINS:
             return None
         blocks = [self._block(j) for j in range(self.sample.n_features)]
-        return Span.of(np.hstack([block for block in blocks if block is not None]))
+        if any(block is None for block in blocks):
+            return None
+        return Span.of(np.hstack(blocks) / self.sample.unit)
 
-    def _block(self, j: int) -> Array | None:
+    def _block(self, j: int) -> NDArray[np.int64] | None:
         """Columns of the pair table for the bins of feature j."""
         if j not in self._blocks:
             width = self.mapper.columns[j].n_bins + 1
@@ -171,7 +174,7 @@ class StumpSet:
             if self._table_bytes + n_bytes > MAX_TABLE_BYTES:
                 return None
             self._table_bytes += n_bytes
-            self._blocks[j] = self.sample.shared_mass(self.sample.column(j), width)
+            self._blocks[j] = self.sample.shared_counts(self.sample.column(j), width)
         return self._blocks[j]
 
 
@@ -227,12 +230,14 @@ class HistogramTarget(Target):
 
     def subtract(self, direction: Direction) -> None:
         """Δ ← Δ − direction."""
+        # ‖Δ − d‖² = ‖Δ‖² − 2 ⟨Δ, d⟩ + ‖d‖²; for the projection of Δ this is ‖Δ‖² − ‖d‖².
+        squared = self.norm * self.norm - 2.0 * self.dot(direction) + direction.norm * direction.norm
         for weight, h in direction.terms:
             assert isinstance(h, BinFunction)
             mass = self.stumps.leaf_mass(h)
             for leaf in (LEFT, RIGHT, MISSING):
                 self.table -= mass[:, leaf, None] * (weight * h.values[leaf])
-        self.norm = math.sqrt(max(self.norm * self.norm - direction.norm * direction.norm, 0.0)) if self.norm > 0 else math.nan
+        self.norm = math.sqrt(max(squared, 0.0))
 
     def dot(self, direction: Direction) -> float:
         """⟨Δ, direction⟩."""
@@ -283,8 +288,8 @@ class StumpLearner:
     kind: ClassVar[int]
 
     def __post_init__(self) -> None:
-        if not 2 <= self.max_bins <= MAX_BINS:
-            raise ValueError(f"`max_bins` must lie between 2 and {MAX_BINS}, got {self.max_bins!r}")
+        if not (isinstance(self.max_bins, Integral) and 2 <= self.max_bins <= MAX_BINS):
+            raise ValueError(f"`max_bins` must be a whole number between 2 and {MAX_BINS}, got {self.max_bins!r}")
 
     def bind(self, X: Any, space: FunctionSpace, categorical: Any = None, n_threads: int = 1) -> StumpSet:
         """Bin the training inputs."""

@@ -21,7 +21,7 @@ def seeded(estimator: Any, rng: np.random.Generator) -> Any:
 def fit_weighted(estimator: Any, X: Any, y: Any, space: FunctionSpace) -> Any:
     """Fit with the weights of the space; an estimator that takes none must not need any."""
     if has_fit_parameter(estimator, "sample_weight"):
-        return estimator.fit(X, y, sample_weight=space.weight * space.n_samples)
+        return estimator.fit(X, y, sample_weight=space.weight * space.total)
     if np.ptp(space.weight) > 1e-12 * space.weight.max():
         raise ValueError(
             f"`learner` {type(estimator).__name__} takes no `sample_weight` in fit, but the rows are weighted"

@@ -54,6 +54,7 @@ class ClassifierSet(DenseSet):
 
     def fit(self, values: Array, rng: np.random.Generator) -> DenseHypothesis:
         """Fit a fresh copy to labels and weights read off Δ."""
+        values = -values  # the same line; −∇ points to the right class, ∇ only away from the wrong ones
         n_outputs = values.shape[1]
         if n_outputs == 1:
             labels, importance = np.where(values[:, 0] >= 0, 1, -1), np.abs(values[:, 0])

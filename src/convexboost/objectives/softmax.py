@@ -39,5 +39,5 @@ class Softmax(LinkLoss):
     def best_constant(self, y: Any, n_outputs: int, space: FunctionSpace) -> Array:
         """Return the log of the class shares, centred; a class without weight counts as half a row."""
         shares = np.array([space.mean(y == k) for k in range(n_outputs)])
-        logs = np.log(np.maximum(shares, 0.5 / space.n_samples))
+        logs = np.log(np.where(shares > 0.0, shares, 0.5 / space.n_samples))
         return logs - logs.mean()
