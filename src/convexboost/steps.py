@@ -18,6 +18,9 @@ from convexboost.core import Direction, Move, Scores
 
 Memory = dict[str, Any]
 
+#: `auto` enlarges the ensemble by this factor at a time.
+ENLARGE = 2**0.25
+
 
 def _positive(**parameters: float) -> None:
     for name, value in parameters.items():
@@ -176,9 +179,9 @@ class Auto(Step):
 
     Theorem A'' wants a ≈ D/√2, where D is the distance to the optimum.  By convexity D ≥ (R − R*)/‖∇‖, so a
     starts at (R − floor)/(√2 ‖∇‖), the floor being the known minimum of the loss.  Half the distance
-    travelled takes over when it is larger.  In rounds 3, 5, 8, 12, … (each half as late again) the whole
-    ensemble is enlarged by √2 as long as that lowers the objective, which costs a few evaluations and no weak
-    learner, and makes up for a scale that was too small.  Nothing depends on the units of y.
+    travelled takes over when it is larger.  In rounds 3, 4, 5, 7, 9, 12, … (each a quarter later) the whole
+    ensemble is enlarged step by step as long as that lowers the objective, which costs a few evaluations
+    and no weak learner, and makes up for a scale that was too small.  Nothing depends on the units of y.
     """
 
     name: ClassVar[str] = "auto"
@@ -200,14 +203,10 @@ class Auto(Step):
             memory.update(a=_distance_bound(scores) / math.sqrt(2), start=scores.value(), squares=0.0, next=3)
         factor = 1.0
         if t >= memory["next"]:
-            memory["next"] = math.ceil(1.5 * t)
+            memory["next"] = math.ceil(1.25 * t)
             best = scores.value()
-            while (
-                enlarge
-                and best < memory["start"]
-                and (value := scores.rescaled(factor * math.sqrt(2))) < best
-            ):
-                best, factor = value, factor * math.sqrt(2)
+            while enlarge and best < memory["start"] and (value := scores.rescaled(ENLARGE * factor)) < best:
+                best, factor = value, ENLARGE * factor
             memory["a"] = max(memory["a"], factor * scores.distance() / 2)
         return factor
 
