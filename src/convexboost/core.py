@@ -17,12 +17,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+Codes = NDArray[np.int32]
 
 #: How close to a kink counts as the kink, relative to the unit of the scores.
 KINK = 1e-12
@@ -71,17 +72,57 @@ class FunctionSpace:
         return partials / self.weight[:, None]
 
 
-@dataclass(frozen=True)
 class Gradient:
     """A subgradient ∇R[F] in L²(P), shape (n_samples, n_outputs)."""
 
-    values: Array
-    space: FunctionSpace
+    def __init__(self, values: Array, space: FunctionSpace) -> None:
+        self.values, self.space = values, space
 
     @cached_property
     def norm(self) -> float:
         """‖∇‖."""
         return self.space.norm(self.values)
+
+
+class PairGradient(Gradient):
+    """A subgradient with rows e_plus − e_minus, or 0 where plus is −1: two numbers a row instead of K.
+
+    `since` says what changed: the gradient it came from, the rows that differ, and what `plus` was there.
+    """
+
+    def __init__(self, plus: Codes, minus: Codes, n_outputs: int, space: FunctionSpace) -> None:
+        self.plus, self.minus, self.n_outputs, self.space = plus, minus, n_outputs, space
+        self.since: Change | None = None
+        self.token = object()
+
+    @cached_property
+    def values(self) -> Array:  # type: ignore[override]
+        """Return the dense form."""
+        rows = np.flatnonzero(self.plus >= 0)
+        values = np.zeros((len(self.plus), self.n_outputs))
+        values[rows, self.plus[rows]] = 1.0
+        values[rows, self.minus[rows]] = -1.0
+        return values
+
+    @cached_property
+    def norm(self) -> float:
+        """√(2 · weight of the rows that are not 0)."""
+        return math.sqrt(2.0 * float(np.sum(self.space.weight[self.plus >= 0])))
+
+    def follow(self, previous: Gradient | None) -> PairGradient:
+        """Note what changed since `previous`."""
+        if isinstance(previous, PairGradient):
+            rows = np.flatnonzero(self.plus != previous.plus)
+            self.since = Change(previous.token, rows, previous.plus[rows])
+        return self
+
+
+class Change(NamedTuple):
+    """What changed from one gradient to the next."""
+
+    token: object  #: of the earlier gradient
+    rows: NDArray[np.int64]
+    plus: Codes  #: what it was in these rows
 
 
 class Hypothesis(ABC):
@@ -90,6 +131,10 @@ class Hypothesis(ABC):
     @abstractmethod
     def add_to(self, F: Array, inputs: Any, weight: float) -> None:
         """F += weight * h(inputs), in place."""
+
+    def lookup(self, inputs: Any, weight: float) -> tuple[Any, Array] | None:
+        """Return (codes, table) with weight · h = table[codes] at the inputs, if h has that form."""
+        return None
 
     @classmethod
     def merge(cls, terms: Sequence[Term]) -> Sequence[Term]:
@@ -136,6 +181,10 @@ class Direction:
 
     def __neg__(self) -> Direction:
         return self * -1.0
+
+    def lookup(self, inputs: Any) -> tuple[Any, Array] | None:
+        """Return the direction as (codes, table), if it is one hypothesis of that form."""
+        return self.terms[0][1].lookup(inputs, self.terms[0][0]) if len(self.terms) == 1 else None
 
     def add_to(self, F: Array, inputs: Any) -> None:
         """F += direction(inputs), in place."""
@@ -271,6 +320,17 @@ class Target(ABC):
     def restore(self, state: Any) -> None:
         """Go back to a state."""
 
+    def projections(self, count: int, rng: np.random.Generator, tolerance: float) -> list[Direction]:
+        """Project and subtract up to `count` times; at least once if Δ correlates with H at all."""
+        found: list[Direction] = []
+        while len(found) < count:
+            h = self.project(rng)
+            if h.norm <= (max(tolerance, ROUNDING * found[0].norm) if found else 0.0):
+                break
+            found.append(h)
+            self.subtract(h)
+        return found
+
     def pursue(self, count: int, rng: np.random.Generator, tolerance: float = 0.0) -> Direction:
         """Project and subtract up to `count` times: the inner loop of Algorithm 2.
 
@@ -279,13 +339,7 @@ class Target(ABC):
         pursuit does not guarantee).
         """
         before = self.copy()
-        projections: list[Direction] = []
-        while len(projections) < count:
-            h = self.project(rng)
-            if h.norm <= (max(tolerance, ROUNDING * projections[0].norm) if projections else 0.0):
-                break
-            projections.append(h)
-            self.subtract(h)
+        projections = self.projections(count, rng, tolerance)
         if not projections:
             return ZERO
         total = Direction(tuple(term for h in projections for term in h.terms), 0.0)

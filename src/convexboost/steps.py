@@ -19,7 +19,7 @@ from convexboost.core import Direction, Move, Scores
 Memory = dict[str, Any]
 
 #: `auto` enlarges the ensemble by this factor at a time.
-ENLARGE = 2**0.25
+ENLARGE = 2**0.5
 
 
 def _positive(**parameters: float) -> None:

@@ -1,14 +1,10 @@
 import numpy as np
 
-from convexboost.core import KINK
-from convexboost.objectives.multiclass_hinge import _evaluate
+from convexboost.core import FunctionSpace, PairGradient
+from convexboost.objectives.multiclass_hinge import MulticlassHinge
 from tests import reference
 
-
-def evaluate(F, y):
-    losses, G = np.empty(len(F)), np.zeros(F.shape)
-    _evaluate(F, y, KINK, losses, G)
-    return losses, G
+evaluate = MulticlassHinge().evaluate
 
 
 def test_same_as_the_formula():
@@ -38,3 +34,37 @@ def test_rounding_does_not_decide():
     F = np.array([[0.0, 0.5, 0.5 + 1e-13], [1.0 - 1e-13, 0.0, -1.0], [0.1 + 0.2, 0.3 - 1.0, -5.0]])
     _, G = evaluate(F, y)
     np.testing.assert_array_equal(G, [[-1.0, 0.5, 0.5], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
+
+
+def test_one_pass_moves_and_evaluates():
+    rng = np.random.default_rng(2)
+    F, y, space = rng.normal(size=(40, 5)), rng.integers(0, 5, 40), FunctionSpace.of(40, rng.uniform(1, 2, 40))
+    codes, table = rng.integers(0, 3, 40).astype(np.uint8), rng.normal(size=(3, 5))
+    moved = F + table[codes]
+    losses, G = reference.multiclass_hinge(moved, y)
+    value, gradient = MulticlassHinge().advance(F, y, space, (codes, table), None, 1)
+    np.testing.assert_array_equal(F, moved)
+    np.testing.assert_allclose(value, space.mean(losses), rtol=1e-12)
+    assert isinstance(gradient, PairGradient)
+    np.testing.assert_array_equal(gradient.values, G)
+    np.testing.assert_allclose(gradient.norm, space.norm(G), rtol=1e-12)
+
+
+def test_changed_rows_are_those_that_changed():
+    rng = np.random.default_rng(3)
+    F, y, space = rng.normal(size=(60, 4)), rng.integers(0, 4, 60), FunctionSpace.of(60)
+    _, first = MulticlassHinge().advance(F, y, space, None, None, 1)
+    step = (rng.integers(0, 2, 60).astype(np.uint8), np.array([[0.0] * 4, [0.3, -0.2, 0.1, 0.0]]))
+    _, second = MulticlassHinge().advance(F, y, space, step, first, 1)
+    changed = np.flatnonzero((first.values != second.values).any(axis=1))
+    np.testing.assert_array_equal(second.since.rows, changed)
+    np.testing.assert_array_equal(second.since.plus, first.plus[changed])
+    assert second.since.token is first.token
+    assert 0 < len(changed) < 60
+
+
+def test_tied_rows_have_no_short_form():
+    y, space = np.array([0, 1]), FunctionSpace.of(2)
+    _, gradient = MulticlassHinge().advance(np.zeros((2, 3)), y, space, None, None, 1)
+    assert not isinstance(gradient, PairGradient)
+    np.testing.assert_array_equal(gradient.values, [[-1.0, 0.5, 0.5], [0.5, -1.0, 0.5]])

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from convexboost.core import FunctionSpace, Gradient
+from convexboost.core import FunctionSpace, Gradient, Target
 from convexboost.kernels.stumps import CLASS
 from convexboost.learners import _histogram
 from convexboost.learners._histogram import BinFunction, StumpLearner
@@ -92,51 +92,51 @@ def test_more_categories_than_bins(cls, rng):
 
 @pytest.mark.parametrize("cls", STUMPS, ids=ids)
 @pytest.mark.parametrize("n_rounds", [9, 25])
-def test_without_a_pair_table_the_model_is_the_same(cls, n_rounds, rng, monkeypatch):
+def test_without_a_pair_table_the_model_is_the_same(cls, n_rounds, rng):
     """Columns of the table are counted on demand: the same sums, the same bits."""
     n = 150
     X, y, space = inputs(rng, n), rng.integers(0, 3, n), FunctionSpace.of(n, rng.uniform(0.5, 2.0, n))
 
-    def run():
-        H = cls().bind(X, space, categorical=[3])
+    def run(**options):
+        H = cls(**options).bind(X, space, categorical=[3])
         return boost(
             Softmax().bind(y, space), H, step="inverse_sqrt", n_rounds=n_rounds, output="last"
         ).model.predict(X)
 
     with_table = run()
-    monkeypatch.setattr(_histogram, "MAX_TABLE_BYTES", 0)
-    np.testing.assert_array_equal(with_table, run())
+    np.testing.assert_array_equal(with_table, run(max_table_mb=0))
 
 
-def test_leaf_mass_is_exact_with_and_without_the_table(rng, monkeypatch):
+def test_shares_are_exact_with_and_without_the_table(rng):
     n = 150
     X, space = inputs(rng, n), FunctionSpace.of(n, rng.uniform(0.5, 2.0, n))
-    with_table = STUMPS[0]().bind(X, space, categorical=[3])
+    with_table, without = (
+        learner.bind(X, space, categorical=[3]) for learner in (STUMPS[0](), STUMPS[0](max_table_mb=0))
+    )
+    assert with_table.pairs.fits
+    assert not without.pairs.fits
     n_bins = with_table.mapper.columns[0].n_bins
     h = BinFunction(0, rng.integers(0, 3, n_bins + 1).astype(np.uint8), np.zeros((3, 1)))
-    mass = with_table.leaf_mass(h)
-    monkeypatch.setattr(_histogram, "MAX_TABLE_BYTES", 0)
-    np.testing.assert_array_equal(mass, STUMPS[0]().bind(X, space, categorical=[3]).leaf_mass(h))
+    np.testing.assert_array_equal(with_table.pairs.shares(h), without.pairs.shares(h))
 
 
-def test_table_budget_may_cover_some_features_only(rng, monkeypatch):
-    n = 100
-    X, space = inputs(rng, n), FunctionSpace.of(n)
-    V = rng.normal(size=(n, 2))
-    H = STUMPS[0]().bind(X, space, categorical=[3])
-    monkeypatch.setattr(
-        _histogram, "MAX_TABLE_BYTES", 8 * 8 * int(H.mapper.offsets[-1])
-    )  # features 2 and 3 fit
-    delta = H.zero(2)
-    delta.add(Gradient(V, space))
-    for _ in range(9):
-        h = delta.project(rng)
-        F = np.zeros((n, 2))
-        h.add_to(F, H.inputs)
-        assert space.norm(F) == pytest.approx(h.norm, rel=1e-9)
-        V = V - F
-        delta.subtract(h)
-        assert delta.dot(h) == pytest.approx(0.0, abs=1e-12)
+@pytest.mark.parametrize("learner", STUMPS)
+def test_compiled_pursuit_is_project_and_subtract(learner, rng):
+    n = 120
+    X, space = inputs(rng, n), FunctionSpace.of(n, rng.uniform(0.5, 2.0, n))
+    V = rng.normal(size=(n, 3))
+    one, other = (learner().bind(X, space, categorical=[3]).zero(3) for _ in range(2))
+    for delta in (one, other):
+        delta.add(Gradient(V, space))
+    compiled = one.projections(25, rng, 0.0)
+    plain = Target.projections(other, 25, rng, 0.0)
+    assert len(compiled) == len(plain) == 25
+    for a, b in zip(compiled, plain, strict=True):
+        assert a.norm == b.norm
+        np.testing.assert_allclose(a.edge, b.edge, rtol=1e-12)
+        np.testing.assert_array_equal(a.terms[0][1].table, b.terms[0][1].table)
+    np.testing.assert_array_equal(one.table, other.table)
+    assert len(one.projections(50, rng, 0.95 * compiled[-1].norm)) < 50
 
 
 def additive_functions(H, n):
@@ -256,3 +256,19 @@ def test_fewer_bins_than_values(cls, rng):
     assert [column.n_bins for column in H.mapper.columns] == [4, 4]
     model = boost(HalfSquared().bind(Y, space), H, n_rounds=40, output="last", step="inverse_sqrt").model
     assert len(np.unique(np.round(model.predict(X), 9), axis=0)) <= 16
+
+
+def test_histogram_of_a_pair_gradient_is_corrected_exactly(rng):
+    """Over many moves, with rows coming and going, the corrected histogram is the one counted anew."""
+    n = 200
+    X, y, space = inputs(rng, n), rng.integers(0, 3, n), FunctionSpace.of(n, rng.uniform(0.5, 2.0, n))
+    sample = STUMPS[0]().bind(X, space, categorical=[3]).sample
+    F, before = rng.normal(size=(n, 3)), None
+    for _ in range(20):
+        lookup = rng.integers(0, 4, n).astype(np.uint8), rng.normal(size=(4, 3)) * [[0.0], [0.1], [0.3], [1.0]]
+        _, before = MulticlassHinge().advance(F, y, space, lookup, before, 1)
+        corrected = sample.histogram(before)
+        fresh = STUMPS[0]().bind(X, space, categorical=[3]).sample
+        np.testing.assert_array_equal(corrected, fresh.histogram(before))
+        dense = Gradient(before.values, space)
+        np.testing.assert_allclose(corrected, fresh.histogram(dense), atol=1e-15)

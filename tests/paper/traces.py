@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from convexboost.algorithms import State
+from convexboost.core import Target
 from convexboost.learners._histogram import HistogramTarget
 from convexboost.train import boost
 from tests.paper.problems import Problem
@@ -114,6 +115,7 @@ class Watched:
             return h
 
         target.project = noted
+        target.projections = lambda *args: Target.projections(target, *args)  # one at a time, to be noted
         return target
 
     def _length(self, target):

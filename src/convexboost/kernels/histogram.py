@@ -64,6 +64,24 @@ def add_rows_sparse(pointers, indices, codes, default, offsets, G, weight, facto
 
 
 @njit(cache=True, nogil=True)
+def add_signs(codes, offsets, rows, plus, minus, weight, sign, first, last, out):
+    """out[bin of n, plus] += sign·weight[n] and out[bin of n, minus] −= it, for rows[i] with plus[i] ≥ 0.
+
+    An empty `rows` means all of them.
+    """
+    for begin in range(0, len(plus), BLOCK):
+        end = min(begin + BLOCK, len(plus))
+        for j in range(first, last):
+            column, offset = codes[j], offsets[j]
+            for i in range(begin, end):
+                if plus[i] >= 0:
+                    n = rows[i] if len(rows) > 0 else i
+                    b, w = offset + column[n], sign * weight[n]
+                    out[b, plus[i]] += w
+                    out[b, minus[n]] -= w
+
+
+@njit(cache=True, nogil=True)
 def add_pairs(codes, offsets, column, weight, first, last, out):
     """out[bin of n, column[n]] += weight[n]: how much weight each bin shares with each value of a column."""
     n_samples = len(weight)

@@ -18,6 +18,9 @@ LEFT, RIGHT, MISSING = 0, 1, 2
 #: A split must beat the best one so far by this much, relatively: rounding must not decide.
 TIE = 1e-9
 
+#: A length this much shorter than the first one counts as zero (core.ROUNDING).
+ROUNDING = 1e-13
+
 #: A weight that is only the rounding of a difference.
 NOTHING = 1e-15
 
@@ -118,6 +121,115 @@ def best_split(table, mass, offsets, categorical, kind, leaves):
             for i in range(best_cut + 1):
                 leaves[order[i]] = LEFT
     return best_feature, best
+
+
+@njit(cache=True, nogil=True)
+def project(table, mass, offsets, categorical, kind, leaves, values):
+    """Find the best stump and its leaf values, (3, K); return (feature, coefficient, projected length).
+
+    Leaves without weight (no value was missing, or nothing is on one side) copy the heaviest one.
+    """
+    K = table.shape[1]
+    j, score = best_split(table, mass, offsets, categorical, kind, leaves)
+    if j < 0:
+        return j, 0.0, 0.0
+    sums, weights = np.zeros((3, K)), np.zeros(3)
+    for b in range(offsets[j + 1] - offsets[j]):
+        leaf = leaves[b]
+        weights[leaf] += mass[offsets[j] + b]
+        for k in range(K):
+            sums[leaf, k] += table[offsets[j] + b, k]
+    coefficient = _leaf_values(kind, sums, weights, values)
+    heaviest = np.argmax(weights)
+    for leaf in range(3):
+        if weights[leaf] <= 0.0:
+            values[leaf] = values[heaviest]
+    return j, coefficient, np.sqrt(score)
+
+
+@njit(cache=True, nogil=True)
+def _leaf_values(kind, sums, weights, values):
+    """Fill the leaf values of the projection for given leaves; return its coefficient."""
+    K = sums.shape[1]
+    if kind == VECTOR:
+        for leaf in range(3):
+            for k in range(K):
+                values[leaf, k] = sums[leaf, k] / weights[leaf] if weights[leaf] > 0.0 else 0.0
+        return 1.0
+    if kind == CLASS:
+        high, low = -sums.sum(), -sums.sum()
+        for leaf in range(3):
+            high += K * sums[leaf].max()
+            low += K * sums[leaf].min()
+        inner = high if high >= -low else low
+        for leaf in range(3):
+            values[leaf] = -1.0 / (K - 1)
+            values[leaf, sums[leaf].argmax() if high >= -low else sums[leaf].argmin()] = 1.0
+        return inner / K
+    best, sign_R, sign_M = -1.0, 1.0, 1.0
+    for s in (1.0, -1.0):
+        for u in (1.0, -1.0):
+            square = 0.0
+            for k in range(K):
+                square += (sums[LEFT, k] + s * sums[RIGHT, k] + u * sums[MISSING, k]) ** 2
+            if square > best:
+                best, sign_R, sign_M = square, s, u
+    for k in range(K):
+        vector = sums[LEFT, k] + sign_R * sums[RIGHT, k] + sign_M * sums[MISSING, k]
+        if K == 1:  # a ±1 classifier and a coefficient, as in Theorem 1
+            vector = 1.0 if vector >= 0.0 else -1.0
+        values[LEFT, k], values[RIGHT, k], values[MISSING, k] = vector, sign_R * vector, sign_M * vector
+    return np.sqrt(best) if K == 1 else 1.0
+
+
+@njit(cache=True, nogil=True)
+def leaf_counts(sums, first, leaves, n_bins, counts):
+    """counts[leaf, b] = weight that bin b shares with the leaf, from the running sums of the pair table.
+
+    Row first + i of `sums` holds, for every bin, the weight it shares with bins 0 … i of the feature.
+    """
+    counts[:] = 0
+    for i in range(n_bins):
+        if i + 1 == n_bins or leaves[i + 1] != leaves[i]:  # the end of a run of equal leaves
+            for b in range(counts.shape[1]):
+                counts[leaves[i], b] += sums[first + i, b]
+            if i + 1 < n_bins:
+                for b in range(counts.shape[1]):
+                    counts[leaves[i + 1], b] -= sums[first + i, b]
+
+
+@njit(cache=True, nogil=True)
+def subtract(table, counts, unit, weight, values):
+    """table −= weight · (histogram of the function with these leaf values)."""
+    n_leaves, K = values.shape
+    for leaf in range(n_leaves):
+        for b in range(len(table)):
+            share = counts[leaf, b] / unit
+            if share != 0.0:
+                for k in range(K):
+                    table[b, k] -= share * (weight * values[leaf, k])
+
+
+@njit(cache=True, nogil=True)
+def pursue(table, mass, offsets, categorical, kind, sums, ready, unit, rest, floor, features, leaves, values, sizes):
+    """Project and subtract until `features` is full, the length falls to `floor`, or a block is missing.
+
+    Fills, per projection, its feature, leaves, leaf values and (coefficient, length).  Returns how many there
+    are and the feature whose pair-table block must be counted before going on (−1: none).
+    """
+    counts = np.empty((3, len(table)), np.int64)
+    for i in range(rest, len(features)):
+        j, coefficient, norm = project(table, mass, offsets, categorical, kind, leaves[i], values[i])
+        if i == 0:
+            floor = max(floor, ROUNDING * norm)
+        if j < 0 or norm <= (floor if i > 0 else 0.0):
+            return i, -1
+        if not ready[j]:
+            return i, j
+        features[i], sizes[i, 0], sizes[i, 1] = j, coefficient, norm
+        leaf_counts(sums, offsets[j], leaves[i], offsets[j + 1] - offsets[j], counts)
+        subtract(table, counts, unit, coefficient, values[i])
+    return len(features), -1
 
 
 @njit(cache=True, nogil=True)

@@ -12,13 +12,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from convexboost.core import Array, FunctionSpace, Gradient
+from convexboost.core import Array, FunctionSpace, Gradient, PairGradient
 from convexboost.kernels import parallel
 from convexboost.kernels.histogram import (
     add_pairs,
     add_pairs_sparse,
     add_rows,
     add_rows_sparse,
+    add_signs,
     fixed_point_factor,
 )
 
@@ -223,6 +224,8 @@ class DenseSample(BinnedSample):
     def __init__(self, mapper: BinMapper, space: FunctionSpace, n_threads: int, X: Array) -> None:
         super().__init__(mapper, space, n_threads)
         self.codes = np.empty((X.shape[1], X.shape[0]), np.uint8)
+        self._signs: NDArray[np.int64] | None = None  #: histogram of the last `PairGradient`
+        self._signs_of: object = None
 
         def task(first: int, last: int) -> None:
             for j in range(first, last):
@@ -233,6 +236,28 @@ class DenseSample(BinnedSample):
     def column(self, j: int) -> Codes:
         """Return the bin of each row in feature j."""
         return self.codes[j]
+
+    def histogram(self, gradient: Gradient) -> Array:
+        """As in general; that of a `PairGradient` is corrected for the rows that changed since the last one."""
+        if not isinstance(gradient, PairGradient):
+            return super().histogram(gradient)
+        since = gradient.since
+        if self._signs is None or since is None or since.token is not self._signs_of:
+            self._signs = np.zeros((self.mapper.offsets[-1], gradient.n_outputs), np.int64)
+            self._add_signs(np.empty(0, np.int64), gradient.plus, gradient.minus, 1)
+        else:
+            self._add_signs(since.rows, since.plus, gradient.minus, -1)
+            self._add_signs(since.rows, gradient.plus[since.rows], gradient.minus, 1)
+        self._signs_of = gradient.token
+        return self._signs / self.unit
+
+    def _add_signs(self, rows: Any, plus: Any, minus: Any, sign: int) -> None:
+        def task(first: int, last: int) -> None:
+            add_signs(
+                self.codes, self.mapper.offsets, rows, plus, minus, self._weight, sign, first, last, self._signs
+            )
+
+        parallel.run(task, self.n_features, 2 * len(plus) * self.n_features, self.n_threads)
 
     def _add_rows(self, G: Array, factor: float, first: int, last: int, out: NDArray[np.int64]) -> None:
         add_rows(self.codes, self.mapper.offsets, G, self.space.weight, factor, first, last, out)

@@ -2,8 +2,7 @@
 
 Stumps are constant on bins, so everything the search and the residual need of Δ are these sums.  To
 subtract a stump one needs the weight its leaves share with every other bin: a few columns of the *pair
-table* C[bin a, bin b] = weight of the rows in both.  Its blocks are counted when first needed and kept while
-they fit `MAX_TABLE_BYTES`; beyond that each stump's columns are counted alone.  Same sums, same model.
+table* (`PairTable`).  So a projection costs O(total bins × outputs), whatever the number of rows.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack, solve_triangular
 from threadpoolctl import ThreadpoolController
 
-from convexboost.core import ZERO, Array, Direction, FunctionSpace, Gradient, Hypothesis, Target, Term, merge
+from convexboost.core import ROUNDING, ZERO, Array, Direction, FunctionSpace, Gradient, Hypothesis, Target, Term, merge
 from convexboost.kernels import parallel
 from convexboost.kernels.histogram import add_lookup
-from convexboost.kernels.stumps import CLASS, LEFT, MISSING, RIGHT, VECTOR, best_split
+from convexboost.kernels.stumps import CLASS, leaf_counts, project, pursue, subtract
 from convexboost.learners._bins import MAX_BINS, BinMapper, BinnedSample, bin_sample
 
 MAX_TABLE_BYTES = 512 * 2**20
@@ -55,12 +54,16 @@ class BinFunction(Hypothesis):
 
     def add_to(self, F: Array, inputs: Any, weight: float) -> None:
         """F += weight * h(inputs)."""
-        codes, table = inputs.column(self.feature), weight * self.table
+        codes, table = self.lookup(inputs, weight)
 
         def task(start: int, stop: int) -> None:
             add_lookup(F, codes, table, start, stop)
 
         parallel.run(task, len(F), F.size, inputs.n_threads)
+
+    def lookup(self, inputs: Any, weight: float) -> tuple[Any, Array]:
+        """Return (bins, weight times the value in each)."""
+        return inputs.column(self.feature), weight * self.table
 
     @classmethod
     def merge(cls, terms: Sequence[Term]) -> Sequence[Term]:
@@ -100,13 +103,55 @@ class Span:
         return cls(pivots[:rank].astype(np.int64) - 1, np.tril(factor[:rank, :rank]))
 
 
+class PairTable:
+    """C[bin a, bin b] = weight of the rows in both, as running sums over the bins of each feature.
+
+    The block of a feature is counted when a stump on it is first subtracted.  Where the table would take more
+    than `max_bytes`, the few columns of each stump are counted alone instead: the same integers, so the same
+    model, at the cost of a pass over the rows.
+    """
+
+    def __init__(self, sample: BinnedSample, max_bytes: int) -> None:
+        n_bins = int(sample.mapper.offsets[-1])
+        self.sample, self.fits = sample, 8 * n_bins**2 <= max_bytes
+        self.sums = np.zeros((n_bins, n_bins) if self.fits else (0, 0), np.int64)
+        self.ready = np.zeros(sample.n_features, bool)
+
+    def count(self, j: int) -> None:
+        """Count the block of feature j."""
+        if not self.ready[j]:
+            first, width = self.sample.mapper.offsets[j], self.sample.mapper.columns[j].n_bins + 1
+            block = self.sample.shared_counts(self.sample.column(j), width)
+            np.cumsum(block.T, axis=0, out=self.sums[first : first + width])
+            self.ready[j] = True
+
+    def shares(self, h: BinFunction) -> NDArray[np.int64]:
+        """Weight that every bin shares with every leaf of h: (n_leaves, total bins), in fixed point."""
+        if not self.fits:
+            column = h.leaf_of_bin[self.sample.column(h.feature)]
+            return np.ascontiguousarray(self.sample.shared_counts(column, len(h.values)).T)
+        self.count(h.feature)
+        shares = np.empty((len(h.values), len(self.sums)), np.int64)
+        first = self.sample.mapper.offsets[h.feature]
+        leaf_counts(self.sums, first, h.leaf_of_bin, len(h.leaf_of_bin), shares)
+        return shares
+
+    def whole(self) -> Array:
+        """Return C."""
+        offsets = self.sample.mapper.offsets
+        for j in range(self.sample.n_features):
+            self.count(j)
+        C = np.diff(self.sums, axis=0, prepend=0)
+        C[offsets[:-1]] = self.sums[offsets[:-1]]
+        return C / self.sample.unit
+
+
 class StumpSet:
     """All stumps of one kind on a binned sample."""
 
-    def __init__(self, sample: BinnedSample, kind: int) -> None:
+    def __init__(self, sample: BinnedSample, kind: int, max_table_bytes: int | None = None) -> None:
         self.sample, self.kind = sample, kind
-        self._blocks: dict[int, NDArray[np.int64]] = {}  # in fixed point: sums of columns are exact
-        self._table_bytes = 0
+        self.pairs = PairTable(sample, MAX_TABLE_BYTES if max_table_bytes is None else max_table_bytes)
 
     @property
     def mapper(self) -> BinMapper:
@@ -126,77 +171,21 @@ class StumpSet:
             )
         return HistogramTarget(self, np.zeros((self.mapper.offsets[-1], n_outputs)))
 
-    def project(self, table: Array) -> tuple[float, BinFunction, float] | None:
-        """Return (coefficient, hypothesis, projected length) of the best stump for a histogram."""
-        leaves = np.zeros(256, np.uint8)
-        offsets = self.mapper.offsets
-        j, score = best_split(table, self.sample.mass, offsets, self.mapper.categorical, self.kind, leaves)
-        if j < 0:
-            return None
-        bins = slice(offsets[j], offsets[j + 1])
-        leaf_of_bin = leaves[: offsets[j + 1] - offsets[j]].copy()
-        indicator = (leaf_of_bin == np.arange(N_LEAVES)[:, None]).astype(float)
-        # Empty leaves (no value missing in training, or nothing on one side) copy the heaviest one.
-        sums = np.einsum("lb,bk->lk", indicator, table[bins])
-        mass = np.einsum("lb,b->l", indicator, self.sample.mass[bins])
-        coefficient, values = _leaf_values(self.kind, sums, mass)
-        empty = mass <= 0.0
-        values[empty] = values[np.argmax(mass)]
-        return coefficient, BinFunction(int(j), leaf_of_bin, values), math.sqrt(score)
-
-    def leaf_mass(self, h: BinFunction) -> Array:
-        """Weight that every bin shares with every leaf of h: (total bins, n_leaves)."""
-        n_leaves = len(h.values)
-        block = self._block(h.feature)
-        if block is None:
-            return self.sample.shared_mass(h.leaf_of_bin[self.sample.column(h.feature)], n_leaves)
-        out = np.empty((len(block), n_leaves), np.int64)
-        for leaf in range(n_leaves):
-            out[:, leaf] = block[:, h.leaf_of_bin == leaf].sum(axis=1)
-        return out / self.sample.unit
-
     @cached_property
     def span(self) -> Span | None:
         """Return span(H), or None where there are too many bins to factorise."""
-        offsets = self.mapper.offsets
-        if offsets[-1] > MAX_SPAN_BINS:
+        if self.mapper.offsets[-1] > MAX_SPAN_BINS or not self.pairs.fits:
             return None
-        blocks = [self._block(j) for j in range(self.sample.n_features)]
-        if any(block is None for block in blocks):
-            return None
-        return Span.of(np.hstack(blocks) / self.sample.unit)
+        return Span.of(self.pairs.whole())
 
-    def _block(self, j: int) -> NDArray[np.int64] | None:
-        """Columns of the pair table for the bins of feature j."""
-        if j not in self._blocks:
-            width = self.mapper.columns[j].n_bins + 1
-            n_bytes = 8 * width * int(self.mapper.offsets[-1])
-            if self._table_bytes + n_bytes > MAX_TABLE_BYTES:
-                return None
-            self._table_bytes += n_bytes
-            self._blocks[j] = self.sample.shared_counts(self.sample.column(j), width)
-        return self._blocks[j]
+    def stump(self, j: int, leaves: NDArray[np.uint8], values: Array) -> BinFunction:
+        """Make a hypothesis from what the kernels filled in."""
+        return BinFunction(int(j), leaves[: self.mapper.columns[j].n_bins + 1].copy(), values.copy())
 
-
-def _leaf_values(kind: int, sums: Array, mass: Array) -> tuple[float, Array]:
-    """Return (coefficient, leaf values) of the projection, as derived in kernels/stumps.py."""
-    K = sums.shape[1]
-    if kind == VECTOR:
-        return 1.0, sums / np.where(mass > 0.0, mass, 1.0)[:, None]
-    if kind == CLASS:
-        total = sums.sum()
-        high = (K * sums.max(axis=1).sum() - total) / (K - 1)
-        low = (K * sums.min(axis=1).sum() - total) / (K - 1)
-        inner, classes = (high, sums.argmax(axis=1)) if high >= -low else (low, sums.argmin(axis=1))
-        values = np.full(sums.shape, -1.0 / (K - 1))
-        values[np.arange(len(sums)), classes] = 1.0
-        return float(inner * (K - 1) / K), values
-    signs = np.array([[1, s, u] for s in (1, -1) for u in (1, -1)], float)
-    vectors = np.einsum("sl,lk->sk", signs, sums)
-    best = int(np.argmax(np.einsum("sk,sk->s", vectors, vectors)))
-    if K == 1:  # a ±1 classifier and a coefficient, as in Theorem 1
-        return abs(float(vectors[best, 0])), signs[best][:, None] * np.sign(vectors[best])
-    return 1.0, np.outer(signs[best], vectors[best])
+    @property
+    def bins(self) -> tuple[Any, ...]:
+        """Return what every search over the stumps reads."""
+        return self.sample.mass, self.mapper.offsets, self.mapper.categorical, self.kind
 
 
 class HistogramTarget(Target):
@@ -221,23 +210,58 @@ class HistogramTarget(Target):
     def project(self, rng: np.random.Generator) -> Direction:
         """Return the longest projection on a stump."""
         self.n_projections += 1
-        found = self.stumps.project(self.table)
-        if found is None:
+        leaves, values = np.zeros(256, np.uint8), np.empty((N_LEAVES, self.table.shape[1]))
+        j, coefficient, norm = project(self.table, *self.stumps.bins, leaves, values)
+        if j < 0:
             return ZERO
-        coefficient, h, norm = found
         edge = norm / self.norm if self.norm > 0.0 else math.nan
-        return Direction(((coefficient, h),), norm, edge, self._intrinsic_edge(norm))
+        term = (coefficient, self.stumps.stump(j, leaves, values))
+        return Direction((term,), norm, edge, self._intrinsic_edge(norm))
 
     def subtract(self, direction: Direction) -> None:
         """Δ ← Δ − direction."""
         # ‖Δ − d‖² = ‖Δ‖² − 2 ⟨Δ, d⟩ + ‖d‖²; for the projection of Δ this is ‖Δ‖² − ‖d‖².
-        squared = self.norm * self.norm - 2.0 * self.dot(direction) + direction.norm * direction.norm
+        if not math.isnan(self.norm):
+            squared = self.norm * self.norm - 2.0 * self.dot(direction) + direction.norm * direction.norm
+            self.norm = math.sqrt(max(squared, 0.0))
         for weight, h in direction.terms:
             assert isinstance(h, BinFunction)
-            mass = self.stumps.leaf_mass(h)
-            for leaf in (LEFT, RIGHT, MISSING):
-                self.table -= mass[:, leaf, None] * (weight * h.values[leaf])
-        self.norm = math.sqrt(max(squared, 0.0))
+            subtract(self.table, self.stumps.pairs.shares(h), self.stumps.sample.unit, weight, h.values)
+
+    def projections(self, count: int, rng: np.random.Generator, tolerance: float) -> list[Direction]:
+        """Project and subtract up to `count` times, in one compiled call where the pair table fits."""
+        pairs = self.stumps.pairs
+        if not pairs.fits:
+            return super().projections(count, rng, tolerance)
+        K = self.table.shape[1]
+        features, sizes = np.empty(count, np.int64), np.empty((count, 2))
+        leaves, values = np.zeros((count, 256), np.uint8), np.empty((count, N_LEAVES, K))
+        done, missing = 0, 0
+        while missing >= 0:
+            floor = max(tolerance, ROUNDING * sizes[0, 1]) if done else tolerance
+            done, missing = pursue(
+                self.table,
+                *self.stumps.bins,
+                pairs.sums,
+                pairs.ready,
+                self.stumps.sample.unit,
+                done,
+                floor,
+                features,
+                leaves,
+                values,
+                sizes,
+            )
+            if missing >= 0:
+                pairs.count(missing)
+        self.n_projections += done
+        found = []
+        for i in range(done):
+            norm = float(sizes[i, 1])
+            term = (float(sizes[i, 0]), self.stumps.stump(int(features[i]), leaves[i], values[i]))
+            found.append(Direction((term,), norm, norm / self.norm if self.norm > 0.0 else math.nan))
+            self.norm = math.sqrt(max(self.norm * self.norm - norm * norm, 0.0))
+        return found
 
     def dot(self, direction: Direction) -> float:
         """⟨Δ, direction⟩."""
@@ -285,6 +309,7 @@ class StumpLearner:
     """What the stump learners share: they differ in what a leaf may hold."""
 
     max_bins: int = MAX_BINS
+    max_table_mb: float = 512  #: memory for the pair table; past it training is slower, the model the same
     kind: ClassVar[int]
 
     def __post_init__(self) -> None:
@@ -293,4 +318,5 @@ class StumpLearner:
 
     def bind(self, X: Any, space: FunctionSpace, categorical: Any = None, n_threads: int = 1) -> StumpSet:
         """Bin the training inputs."""
-        return StumpSet(bin_sample(X, space, self.max_bins, categorical, n_threads), self.kind)
+        sample = bin_sample(X, space, self.max_bins, categorical, n_threads)
+        return StumpSet(sample, self.kind, int(self.max_table_mb * 2**20))

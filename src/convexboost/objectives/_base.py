@@ -11,6 +11,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from convexboost.core import KINK, Array, Constants, Direction, FunctionSpace, Gradient, Move
+from convexboost.kernels.histogram import add_lookup
+
+
+#: A function on the rows as (codes, table): its value in row n is table[codes[n]].
+Lookup = tuple[Any, Array]
 
 
 class Loss(ABC):
@@ -37,6 +42,18 @@ class Loss(ABC):
     def value(self, F: Array, y: Any) -> Array:
         """Return the losses alone."""
         return self.evaluate(F, y)[0]
+
+    def advance(
+        self, F: Array, y: Any, space: FunctionSpace, lookup: Lookup | None, before: Gradient | None, n_threads: int
+    ) -> tuple[float, Gradient]:
+        """F += table[codes], then R and a subgradient at the new F.
+
+        A loss with a kernel does this in one pass, and says what changed since the subgradient `before`.
+        """
+        if lookup is not None:
+            add_lookup(F, *lookup, 0, len(F))
+        losses, G = self.evaluate(F, y)
+        return space.mean(losses), Gradient(G, space)
 
     def bind(self, y: Any, space: FunctionSpace, n_classes: int | None = None) -> Pointwise:
         """Check the targets and fix them."""
@@ -104,16 +121,27 @@ class Pointwise:
 
     def evaluate(self, F: Array) -> tuple[float, Array]:
         """R[F] and a subgradient, without the ridge term."""
-        losses, G = self.loss.evaluate(F, self.y)
-        return self.space.mean(losses), G
+        value, gradient = self.advance(F, None, None, 1)
+        return value, gradient.values
+
+    def advance(
+        self, F: Array, lookup: Lookup | None, before: Gradient | None, n_threads: int
+    ) -> tuple[float, Gradient]:
+        """F += table[codes]; R[F] and a subgradient, without the ridge term."""
+        return self.loss.advance(F, self.y, self.space, lookup, before, n_threads)
 
 
 class LocalScores:
-    """F in the memory of this process.  Value and gradient come from one pass, made when first asked for."""
+    """F in the memory of this process.
+
+    A move is not carried out before R is asked for: then the scores are moved and evaluated in one pass.
+    """
 
     def __init__(self, objective: Pointwise, inputs: Any, base: Array) -> None:
         self.objective, self.inputs, self.base = objective, inputs, base
-        self.F = base.copy()
+        self._F = base.copy()
+        self._pending: Lookup | None = None
+        self._before: Gradient | None = None
         self._evaluated: tuple[float, Gradient] | None = None
 
     @property
@@ -121,13 +149,24 @@ class LocalScores:
         """Return the constants of the objective."""
         return self.objective.constants
 
+    @property
+    def F(self) -> Array:
+        """Return the scores, all moves carried out."""
+        if self._pending is not None:
+            add_lookup(self._F, *self._pending, 0, len(self._F))
+            self._pending = None
+        return self._F
+
     def move(self, move: Move) -> None:
         """F ← base + shrink (F − base) + direction."""
+        F = self.F
         if move.shrink != 1.0:
-            self.F -= self.base
-            self.F *= move.shrink
-            self.F += self.base
-        move.direction.add_to(self.F, self.inputs)
+            F -= self.base
+            F *= move.shrink
+            F += self.base
+        self._pending = move.direction.lookup(self.inputs)
+        if self._pending is None:
+            move.direction.add_to(F, self.inputs)
         self._evaluated = None
 
     def value(self) -> float:
@@ -139,10 +178,10 @@ class LocalScores:
         return self._evaluate()[1]
 
     def along(self, direction: Direction) -> Callable[[float], float]:
-        """A ↦ R[F + a direction]."""
-        H = np.zeros_like(self.F)
+        """a ↦ R[F + a direction]."""
+        F, H = self.F, np.zeros_like(self._F)
         direction.add_to(H, self.inputs)
-        return lambda a: self._value(self.F + a * H)
+        return lambda a: self._value(F + a * H)
 
     def rescaled(self, shrink: float) -> float:
         """R[base + shrink (F − base)]."""
@@ -158,8 +197,7 @@ class LocalScores:
 
     def restore(self, state: Any) -> None:
         """Go back to a state."""
-        self.F = state.copy()
-        self._evaluated = None
+        self._F, self._pending, self._before, self._evaluated = state.copy(), None, None, None
 
     def _value(self, F: Array) -> float:
         value = self.objective.value(F)
@@ -169,13 +207,14 @@ class LocalScores:
 
     def _evaluate(self) -> tuple[float, Gradient]:
         if self._evaluated is None:
-            objective = self.objective
-            value, G = objective.evaluate(self.F)
+            objective, n_threads = self.objective, getattr(self.inputs, "n_threads", 1)
+            value, gradient = objective.advance(self._F, self._pending, self._before, n_threads)
+            self._pending, self._before = None, gradient
             if objective.l2 > 0.0:
-                difference = self.F - self.base
+                difference = self._F - self.base
                 value += objective.l2 / 2 * objective.space.norm(difference) ** 2
-                G = G + objective.l2 * difference
-            self._evaluated = value, Gradient(G, objective.space)
+                gradient = Gradient(gradient.values + objective.l2 * difference, objective.space)
+            self._evaluated = value, gradient
         return self._evaluated
 
 

@@ -6,29 +6,39 @@ from typing import Any, ClassVar
 import numpy as np
 from numba import njit
 
-from convexboost.core import KINK, Array, Constants, FunctionSpace
-from convexboost.objectives._base import Loss
+from convexboost.core import KINK, Array, Constants, FunctionSpace, Gradient, PairGradient
+from convexboost.kernels import parallel
+from convexboost.objectives._base import Lookup, Loss
 
 
 @njit(cache=True, nogil=True)
-def _evaluate(F: Array, y: Any, kink: float, losses: Array, G: Array) -> None:
-    """l = max(0, 1 + max_{k ≠ y} f_k − f_y); subgradient (mean of the tied e_k) − e_y where l > 0."""
-    for n in range(len(y)):
-        own, rival = F[n, y[n]], -np.inf
-        for k in range(F.shape[1]):
-            if k != y[n] and F[n, k] > rival:
-                rival = F[n, k]
-        loss = 1.0 + rival - own
+def _sweep(F: Array, y: Any, codes: Any, table: Array, kink: float, losses: Array, rivals: Any, a: int, b: int) -> int:
+    """Add table[codes] to F, then find the loss and the strongest rival (−1: none) of rows a … b − 1.
+
+    Returns how many rows have tied rivals.
+    """
+    K, tied = F.shape[1], 0
+    for n in range(a, b):
+        if len(codes) > 0:
+            c = codes[n]
+            for k in range(K):
+                F[n, k] += table[c, k]
+        own = F[n, y[n]]
+        F[n, y[n]] = -np.inf
+        best = F[n, 0]
+        for k in range(1, K):
+            best = max(best, F[n, k])
+        loss = 1.0 + best - own
         losses[n] = max(loss, 0.0)
+        rivals[n] = -1
         close = kink * (abs(own) + 1.0)
         if loss > close:
-            tied = 0
-            for k in range(F.shape[1]):
-                tied += k != y[n] and F[n, k] >= rival - close
-            for k in range(F.shape[1]):
-                if k != y[n] and F[n, k] >= rival - close:
-                    G[n, k] = 1.0 / tied
-            G[n, y[n]] = -1.0
+            for k in range(K):
+                if F[n, k] >= best - close:
+                    tied += rivals[n] >= 0
+                    rivals[n] = k
+        F[n, y[n]] = own
+    return tied
 
 
 class MulticlassHinge(Loss):
@@ -43,9 +53,38 @@ class MulticlassHinge(Loss):
 
     def evaluate(self, F: Array, y: Any) -> tuple[Array, Array]:
         """Return the hinge and e_k − e_y, k the strongest rival, in the rows that violate it."""
-        losses, G = np.empty(len(F)), np.zeros(F.shape)
-        _evaluate(F, y, KINK, losses, G)
+        losses, rivals, _ = self._pass(F, y, None, 1)
+        G = np.zeros(F.shape)
+        rows = np.flatnonzero(rivals >= 0)
+        others = np.where(np.arange(F.shape[1]) == y[rows, None], -np.inf, F[rows])
+        close = KINK * (np.abs(F[rows, y[rows]]) + 1.0)
+        tied = others >= (others.max(axis=1) - close)[:, None]
+        G[rows] = tied / tied.sum(axis=1, keepdims=True)
+        G[rows, y[rows]] = -1.0
         return losses, G
+
+    def value(self, F: Array, y: Any) -> Array:
+        """Return the hinge alone."""
+        return self._pass(F, y, None, 1)[0]
+
+    def advance(
+        self, F: Array, y: Any, space: FunctionSpace, lookup: Lookup | None, before: Gradient | None, n_threads: int
+    ) -> tuple[float, Gradient]:
+        """Move, evaluate and compare with the last subgradient in one pass over the scores."""
+        losses, rivals, tied = self._pass(F, y, lookup, n_threads)
+        if tied:
+            return space.mean(losses), Gradient(self.evaluate(F, y)[1], space)
+        return space.mean(losses), PairGradient(rivals, y, F.shape[1], space).follow(before)
+
+    def _pass(self, F: Array, y: Any, lookup: Lookup | None, n_threads: int) -> tuple[Array, Any, int]:
+        losses, rivals, ties = np.empty(len(F)), np.empty(len(F), np.int32), []
+        codes, table = lookup or (np.empty(0, np.uint8), np.empty((0, F.shape[1])))
+
+        def task(a: int, b: int) -> None:
+            ties.append(_sweep(F, y, codes, table, KINK, losses, rivals, a, b))
+
+        parallel.run(task, len(F), 2 * F.size, n_threads)
+        return losses, rivals, sum(ties)
 
     def constants(self, n_outputs: int) -> Constants:
         """‖∇R‖ ≤ √2."""
