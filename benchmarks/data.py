@@ -28,18 +28,18 @@ def _classes(labels) -> np.ndarray:
     return pd.factorize(labels, sort=True)[0]
 
 
-def letter():
-    table = _table("letter/letter-recognition.data.gz")[:16000]
+def letter(test=False):
+    table = _table("letter/letter-recognition.data.gz")[slice(16000, None) if test else slice(16000)]
     return table.iloc[:, 1:].to_numpy(float), _classes(table[0]), None
 
 
-def pendigits():
-    table = _table("pendigits/pendigits.tra.gz")
+def pendigits(test=False):
+    table = _table(f"pendigits/pendigits.{'tes' if test else 'tra'}.gz")
     return table.iloc[:, :-1].to_numpy(float), _classes(table[16]), None
 
 
-def satimage():
-    table = _table("satimage/sat.trn.gz", sep=r"\s+")
+def satimage(test=False):
+    table = _table(f"satimage/sat.{'tst' if test else 'trn'}.gz", sep=r"\s+")
     return table.iloc[:, :-1].to_numpy(float), _classes(table[36]), None
 
 

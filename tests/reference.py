@@ -113,7 +113,9 @@ def splits(table, mass, categorical):
     if categorical:
         held = [b for b in range(n_bins) if mass[b] > 0]
         energy = [
-            sum(mass[b] * (table[b, k] / mass[b] - table[held, k].sum() / mass[held].sum()) ** 2 for b in held)
+            sum(
+                mass[b] * (table[b, k] / mass[b] - table[held, k].sum() / mass[held].sum()) ** 2 for b in held
+            )
             for k in range(table.shape[1])
         ]
         k = int(np.argmax(energy))

@@ -244,8 +244,8 @@ class Scores(Protocol):
     def gradient(self) -> Gradient:
         """Return a subgradient of R at F, in L²(P)."""
 
-    def along(self, direction: Direction) -> Callable[[float], float]:
-        """Return the function a ↦ R[F + a direction]; F does not move."""
+    def along(self, direction: Direction) -> Ray:
+        """Return R on the line through F along `direction`; F does not move."""
 
     def rescaled(self, shrink: float) -> float:
         """R[start + shrink (F − start)]; F does not move."""
@@ -258,6 +258,17 @@ class Scores(Protocol):
 
     def restore(self, state: Any) -> None:
         """Go back to a state."""
+
+
+@dataclass(frozen=True)
+class Ray:
+    """R on a line: a ↦ R[F + a direction]."""
+
+    value: Callable[[float], float]
+    slope: Callable[[float], float]  #: a subgradient of it
+
+    def __call__(self, a: float) -> float:
+        return self.value(a)
 
 
 class Inputs(Protocol):
@@ -334,9 +345,9 @@ class Target(ABC):
     def pursue(self, count: int, rng: np.random.Generator, tolerance: float = 0.0) -> Direction:
         """Project and subtract up to `count` times: the inner loop of Algorithm 2.
 
-        Stops early when the projected length falls to `tolerance`, or to rounding.  The sum is then rescaled to be the
-        projection of Δ on its own line (Algorithm 2': ‖h‖ ≤ ‖Δ‖ and h ⟂ Δ − h, which plain matching
-        pursuit does not guarantee).
+        Stops early when the projected length falls to `tolerance`, or to rounding.  The sum is then rescaled
+        to be the projection of Δ on its own line (Algorithm 2': ‖h‖ ≤ ‖Δ‖ and h ⟂ Δ − h, which plain
+        matching pursuit does not guarantee).
         """
         before = self.copy()
         projections = self.projections(count, rng, tolerance)

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar
 
-from scipy.optimize import minimize_scalar
+from scipy.optimize import brentq
 
-from convexboost.core import Direction, Move, Scores
+from convexboost.core import Constants, Direction, Move, Scores
 
 Memory = dict[str, Any]
 
@@ -35,6 +35,9 @@ class Step:
     #: False if η_t depends on more than the round and a length, so that dual averaging and error feedback,
     #: which need it before the projection, cannot use the rule.
     is_schedule: ClassVar[bool] = True
+
+    def check(self, constants: Constants) -> None:
+        """Raise ValueError if the rule needs something of the objective that it does not have."""
 
     def size(self, t: int, scores: Scores, norm: float, memory: Memory, owed: float = 0.0) -> float:
         """η_t for round t, a direction of length `norm`, and ⟨∇, e⟩ = `owed` in error feedback."""
@@ -89,15 +92,15 @@ class InverseTime(Step):
 
     def size(self, t: int, scores: Scores, norm: float, memory: Memory, owed: float = 0.0) -> float:
         """Return scale/t."""
-        if self.scale is not None:
-            return self.scale / t
-        strong = scores.constants.strong_convexity
-        if strong <= 0.0:
+        return (1.0 / scores.constants.strong_convexity if self.scale is None else self.scale) / t
+
+    def check(self, constants: Constants) -> None:
+        """Without a scale the objective must be strongly convex."""
+        if self.scale is None and constants.strong_convexity <= 0.0:
             raise ValueError(
                 "`step` 'inverse_time' needs a scale ('inverse_time:0.5') or a strongly convex objective "
                 "(`l2` > 0)"
             )
-        return 1.0 / (strong * t)
 
 
 @dataclass(frozen=True)
@@ -118,10 +121,16 @@ class Polyak(Step):
     def size(self, t: int, scores: Scores, norm: float, memory: Memory, owed: float = 0.0) -> float:
         """Return the Polyak step."""
         target = scores.constants.minimum if self.target is None else self.target
-        if target is None:
-            raise ValueError("`step` 'polyak' needs a target: the loss has no known minimum")
+        assert target is not None  # checked
         gap = scores.value() - target - owed
         return self.factor * max(gap, 0.0) / (norm * norm) if norm > 0.0 else 0.0
+
+    def check(self, constants: Constants) -> None:
+        """A target must be given where the loss has no known minimum."""
+        if self.target is None and constants.minimum is None:
+            raise ValueError(
+                "`step` 'polyak' needs a target (Polyak(target=...)): the loss has no known minimum"
+            )
 
 
 @dataclass(frozen=True)
@@ -159,18 +168,27 @@ class LineSearch(Step):
 
 
 def search(scores: Scores, h: Direction, guess: float | None = None) -> float:
-    """argmin_{η ≥ 0} R[F − η h], as exactly as values of R can tell (about 1e-4, relatively)."""
-    ray, best = scores.along(h), scores.value()
+    """argmin_{η ≥ 0} R[F − η h], where the slope changes its sign."""
+    ray = scores.along(h)
+
+    def slope(eta: float) -> float:
+        return -ray.slope(-eta)
+
+    if not slope(0.0) < 0.0:
+        return 0.0
     high = guess or _distance_bound(scores) / h.norm
-    smallest = 1e-12 * high
-    while ray(-high) >= best and high > smallest:  # halve until it helps at all
+    for _ in range(40):  # the minimum may be far nearer than the guess
+        if slope(high / 2.0) < 0.0:
+            break
         high /= 2.0
-    while (value := ray(-high)) < best:  # double until the minimum is behind
-        best, high = value, 2.0 * high
-    found = minimize_scalar(
-        lambda eta: ray(-eta), bounds=(0.0, high), method="bounded", options={"xatol": 1e-8 * high}
-    )
-    return float(found.x) if found.fun < scores.value() else 0.0
+    for _ in range(100):
+        if slope(high) >= 0.0:
+            break
+        high *= 2.0
+    else:
+        return high  # no minimum in sight
+    eta = float(brentq(slope, 0.0, high, xtol=1e-15 * high, rtol=1e-14))
+    return eta if ray(-eta) < scores.value() else 0.0
 
 
 @dataclass(frozen=True)

@@ -80,6 +80,8 @@ class Training:
         rng: np.random.Generator,
     ) -> None:
         F = objective.scores(hypotheses.inputs, start, offset)
+        hypotheses.zero(objective.n_outputs)  # a set that cannot have so many outputs says so now
+        step.check(F.constants)
         algorithm.check(step, F.constants)
         self.algorithm, self.validation = algorithm, validation
         self.n_rounds, self.n_iter_no_change = n_rounds, n_iter_no_change
@@ -107,8 +109,9 @@ class Training:
             self.model = self.model.truncate(len(self.records) - 1)
 
     def _tell(self, callbacks: Sequence[Callback]) -> None:
-        if any([callback(self.records[-1]) for callback in callbacks]):
-            self.reason = self.reason or "a callback asked to stop"
+        for callback in callbacks:  # all of them, also when one asks to stop
+            if callback(self.records[-1]):
+                self.reason = self.reason or "a callback asked to stop"
 
     def round(self) -> None:
         """One round of the algorithm, recorded."""
@@ -133,6 +136,8 @@ class Training:
     def result(self, output: str) -> Result:
         """Build the model that was asked for."""
         best = self.best_round
+        if self.diverged:  # nobody wants the last iterate then
+            output = "best"
         model = {
             "last": lambda: self.model,
             "best": lambda: self.model.truncate(best),
@@ -282,11 +287,17 @@ def boost(
     start = np.asarray(start, float)
     if start.shape != (objective.n_outputs,):
         raise ValueError(f"`start` must have shape ({objective.n_outputs},), got {start.shape}")
+    chosen: Any = resolve("algorithm", algorithm, ALGORITHMS)
+    rule: Any = resolve("step", step, STEPS)
+    if not hasattr(chosen, "round"):
+        raise ValueError(f"`algorithm` must be a name or an algorithm, got {algorithm!r}")
+    if not isinstance(rule, Step):
+        raise ValueError(f"`step` must be a name or a Step, got {step!r}")
     training = Training(
         objective,
         hypotheses,
-        algorithm=resolve("algorithm", algorithm, ALGORITHMS),
-        step=resolve("step", step, STEPS),
+        algorithm=chosen,
+        step=rule,
         start=start,
         offset=offset,
         validation=validation,

@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 import pytest
 
-from convexboost.core import FunctionSpace
+from convexboost.core import FunctionSpace, Ray
 from convexboost.kernels.histogram import fixed_point_factor
 from convexboost.learners._bins import BinMapper, DenseSample
 from convexboost.learners._histogram import StumpSet
@@ -37,7 +37,13 @@ class Part:
         self.scores = self.objective.scores(self.sample, start)
 
     def ray(self, direction):
-        self.at = self.scores.along(direction)
+        self.line = self.scores.along(direction)
+
+    def at(self, a):
+        return self.line(a)
+
+    def slope(self, a):
+        return self.line.slope(a)
 
     def gradient(self):
         """‖∇‖² and the largest entry."""
@@ -107,7 +113,7 @@ class RemoteScores:
 
     def along(self, direction):
         self.workers.all("ray", direction)
-        return lambda a: self.workers.total("at", a)
+        return Ray(lambda a: self.workers.total("at", a), lambda a: self.workers.total("slope", a))
 
     def rescaled(self, shrink):
         return self.workers.total("rescaled", shrink)

@@ -1,8 +1,9 @@
-"""scikit-learn's own checks over a covering choice of parameters: none is expected to fail, none skipped here.
+"""scikit-learn's own checks over a covering choice of parameters; none may fail, none is skipped here.
 
 Every loss, named learner, algorithm, step and output is in at least one of the estimators (asserted below).
 The rounds are few, because a check fits dozens of times.  As wrapped learners there are some that decide no
-ties by rounding: on the 15 rows of the weight check, trees of depth 3 do.
+ties by rounding: on the 15 rows of the weight check, deep trees do.  Early stopping holds out random rows, so
+that a row and its copy may part; it is tested elsewhere.
 """
 
 import os
@@ -23,25 +24,23 @@ from convexboost.steps import STEPS
 from convexboost.train import OUTPUTS
 from convexboost.variants import ALGORITHMS
 
-STOPPING = {"early_stopping": True, "n_iter_no_change": 4}
 ESTIMATORS = [
     ConvexBoostClassifier(n_rounds=8),
     ConvexBoostClassifier(
         "multiclass_hinge", "class_stump", n_rounds=12, step="adanorm:4", output="average", n_jobs=1
     ),
     ConvexBoostClassifier("multiclass_hinge", "stump", "repeated", n_rounds=4, output="last", l2=0.01),
-    ConvexBoostClassifier(
-        "softmax", DecisionTreeRegressor(max_depth=3), "naive", n_rounds=3, step="line_search"
-    ),
-    ConvexBoostClassifier("softmax", GaussianNB(), "error_feedback", n_rounds=8, step="polyak", **STOPPING),
+    ConvexBoostClassifier("softmax", DecisionTreeRegressor(max_depth=2), "naive", n_rounds=4),
+    ConvexBoostClassifier("softmax", GaussianNB(), "error_feedback", n_rounds=8, step="polyak"),
     ConvexBoostRegressor(n_rounds=20),
     ConvexBoostRegressor("absolute", "sign_stump", "dual_averaging", n_rounds=60),
     ConvexBoostRegressor("quantile:0.6", Stump(max_bins=32), "naive", n_rounds=60, output="last"),
     ConvexBoostRegressor(
         Quantile(0.4), "stump", "error_feedback", n_rounds=60, step="inverse_sqrt:2", output="average"
     ),
-    ConvexBoostRegressor("half_squared", Ridge(), "residual", n_rounds=8, residual_decay=0.5, l2=0.01),
-    ConvexBoostRegressor("half_squared", "stump", "repeated", n_rounds=8, step="inverse_time", **STOPPING),
+    ConvexBoostRegressor("half_squared", Ridge(), "naive", n_rounds=4, step="line_search", l2=0.01),
+    ConvexBoostRegressor("absolute", Ridge(), "residual", n_rounds=8, residual_decay=0.5),
+    ConvexBoostRegressor("half_squared", "stump", "repeated", n_rounds=8, step="inverse_time"),
     ConvexBoostRegressor("half_squared", "sign_stump", "naive", n_rounds=20, step="constant:0.9"),
 ]
 
@@ -71,7 +70,7 @@ def test_check(estimator, check):
 
 
 def test_array_api_dispatch():
-    """The one kind of check that scikit-learn skips above: it wants a variable set before SciPy is imported."""
+    """What scikit-learn skips above: it wants a variable that is set before SciPy is imported."""
     found = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "check_array_api", __file__],
         env={**os.environ, "SCIPY_ARRAY_API": "1"},

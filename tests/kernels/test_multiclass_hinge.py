@@ -38,7 +38,11 @@ def test_rounding_does_not_decide():
 
 def test_one_pass_moves_and_evaluates():
     rng = np.random.default_rng(2)
-    F, y, space = rng.normal(size=(40, 5)), rng.integers(0, 5, 40), FunctionSpace.of(40, rng.uniform(1, 2, 40))
+    F, y, space = (
+        rng.normal(size=(40, 5)),
+        rng.integers(0, 5, 40),
+        FunctionSpace.of(40, rng.uniform(1, 2, 40)),
+    )
     codes, table = rng.integers(0, 3, 40).astype(np.uint8), rng.normal(size=(3, 5))
     moved = F + table[codes]
     losses, G = reference.multiclass_hinge(moved, y)

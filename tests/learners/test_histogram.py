@@ -265,7 +265,10 @@ def test_histogram_of_a_pair_gradient_is_corrected_exactly(rng):
     sample = STUMPS[0]().bind(X, space, categorical=[3]).sample
     F, before = rng.normal(size=(n, 3)), None
     for _ in range(20):
-        lookup = rng.integers(0, 4, n).astype(np.uint8), rng.normal(size=(4, 3)) * [[0.0], [0.1], [0.3], [1.0]]
+        lookup = (
+            rng.integers(0, 4, n).astype(np.uint8),
+            rng.normal(size=(4, 3)) * [[0.0], [0.1], [0.3], [1.0]],
+        )
         _, before = MulticlassHinge().advance(F, y, space, lookup, before, 1)
         corrected = sample.histogram(before)
         fresh = STUMPS[0]().bind(X, space, categorical=[3]).sample

@@ -7,6 +7,9 @@ def main() -> None:
     """Run the command line."""
     try:
         from convexboost.cli.app import app
+
+        app()
     except ModuleNotFoundError as error:
-        raise SystemExit(f"the command line needs {error.name}: pip install 'convexboost[all]'") from None
-    app()
+        if error.name not in ("typer", "rich", "matplotlib"):
+            raise
+        raise SystemExit(f"this command needs {error.name}: pip install 'convexboost[all]'") from None

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -136,12 +137,8 @@ def sentences(curves: list[Curves], runs: dict[str, counterexample.Run]) -> list
 
 def draw(curves: list[Curves], runs: dict[str, counterexample.Run], out: Path) -> Path:
     """Draw objective, test error and counter-example; return the path of the picture."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(1, 3, figsize=(12, 3.6), layout="constrained")
+    figure = Figure(figsize=(12, 3.6), layout="constrained")
+    axes = figure.subplots(1, 3)
     for c in curves:
         h, style = c.history, _style(c.algorithm)
         axes[0].plot(h["weak_learners"][1:], np.minimum.accumulate(h["objective"])[1:], **style)
@@ -164,7 +161,6 @@ def draw(curves: list[Curves], runs: dict[str, counterexample.Run], out: Path) -
     axes[0].legend(frameon=False)
     out.mkdir(parents=True, exist_ok=True)
     figure.savefig(out / "curves.png", dpi=150)
-    plt.close(figure)
     return out / "curves.png"
 
 

@@ -31,6 +31,7 @@ from convexboost.estimators._frames import Columns, is_frame
 from convexboost.learners._histogram import StumpLearner
 from convexboost.learners.classifier import Classifier
 from convexboost.learners.regressor import Regressor
+from convexboost.objectives._base import Loss
 from convexboost.registry import available, resolve
 from convexboost.train import OUTPUTS, Record, boost
 from convexboost.variants import ALGORITHMS
@@ -39,49 +40,31 @@ from convexboost.variants import ALGORITHMS
 class BaseConvexBoost(BaseEstimator):
     """Fit, validation and prediction of scores; the subclasses say what the targets are."""
 
-    def __init__(
-        self,
-        loss: Any = None,
-        learner: Any = "stump",
-        algorithm: Any = "residual",
-        *,
-        n_rounds: int = 500,
-        max_weak_learners: int | None = None,
-        step: Any = "auto",
-        output: str = "best",
-        residual_decay: float = 1.0,
-        accuracy: float | None = None,
-        l2: float = 0.0,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 50,
-        categorical_features: Any = "from_dtype",
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        callbacks: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.loss = loss
-        self.learner = learner
-        self.algorithm = algorithm
-        self.n_rounds = n_rounds
-        self.max_weak_learners = max_weak_learners
-        self.step = step
-        self.output = output
-        self.residual_decay = residual_decay
-        self.accuracy = accuracy
-        self.l2 = l2
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.categorical_features = categorical_features
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.callbacks = callbacks
-        self.verbose = verbose
+    # scikit-learn reads the parameters and their defaults from the __init__ of each subclass.
+    loss: Any
+    learner: Any
+    algorithm: Any
+    n_rounds: int
+    max_weak_learners: int | None
+    step: Any
+    output: str
+    residual_decay: float
+    accuracy: float | None
+    l2: float
+    early_stopping: bool
+    validation_fraction: float
+    n_iter_no_change: int
+    categorical_features: Any
+    random_state: Any
+    n_jobs: int | None
+    callbacks: Any
+    verbose: int
+
+    def _store(self, parameters: dict[str, Any]) -> None:
+        for name in self._get_param_names():
+            setattr(self, name, parameters[name])
 
     _task: str
-    _default_loss: str
 
     def _fit(
         self, X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any, offset: Any
@@ -103,10 +86,17 @@ class BaseConvexBoost(BaseEstimator):
             missing = "y_val" if y_val is None else "X_val"
             raise ValueError(f"`X_val` and `y_val` go together, but `{missing}` is missing")
         held_out = None
+        if X_val is not None and offset is not None:
+            raise ValueError(
+                "`offset` and `X_val` cannot be combined: there is no offset for the validation rows"
+            )
         if X_val is not None:
             X_val = self._check_inputs(X_val, parameter="X_val")
             targets_val = self._encode_validation_targets(y_val)
-            check_consistent_length(X_val, targets_val)
+            if X_val.shape[0] != len(targets_val):
+                raise ValueError(
+                    f"`y_val` must have {X_val.shape[0]} rows like `X_val`, got {len(targets_val)}"
+                )
             held_out = (X_val, targets_val, None, None)
         elif self.early_stopping:
             X, targets, weight, offset, held_out = self._hold_out(X, targets, weight, offset, rng)
@@ -170,11 +160,8 @@ class BaseConvexBoost(BaseEstimator):
         """Return X as numbers, and y checked but not encoded."""
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        if is_frame(X) or (isinstance(X, np.ndarray) and X.ndim == 2):
-            self._columns = Columns.learn(X, self.categorical_features)
-        else:
-            X = X if sp.issparse(X) else check_array(X, dtype=None, ensure_all_finite=False)
-            self._columns = Columns.learn(X, self.categorical_features)
+        X = _as_columns(X)
+        self._columns = Columns.learn(X, self.categorical_features)
         X = self._check_inputs(X, reset=True)
         y = self._check_targets(y)
         check_consistent_length(X, y)
@@ -187,8 +174,14 @@ class BaseConvexBoost(BaseEstimator):
             "dtype": np.float64,
             "ensure_all_finite": "allow-nan" if tags.allow_nan else True,
         }
+        X = _as_columns(X)
         if self._columns.plain and not is_frame(X):
-            return validate_data(self, X, reset=reset, **options)
+            if parameter == "X":
+                return validate_data(self, X, reset=reset, **options)
+            _check_feature_names(self, X, reset=False)
+            if X.shape[1] != self.n_features_in_:
+                raise ValueError(f"`{parameter}` must have {self.n_features_in_} features, got {X.shape[1]}")
+            return check_array(X, estimator=self, input_name=parameter, **options)
         _check_feature_names(self, X, reset=reset)
         _check_n_features(self, X, reset=reset)
         return check_array(self._columns.encode(X), estimator=self, input_name=parameter, **options)
@@ -207,7 +200,7 @@ class BaseConvexBoost(BaseEstimator):
         n_held = int(np.ceil(self.validation_fraction * len(y)))
         if n_held >= len(y):
             raise ValueError(
-                f"`early_stopping` holds out {n_held} of n_samples={len(y)} rows and leaves none to train on; "
+                f"`early_stopping` holds out {n_held} of n_samples={len(y)} rows and leaves none; "
                 "give `X_val` and `y_val` instead"
             )
         stratify = None
@@ -253,15 +246,18 @@ class BaseConvexBoost(BaseEstimator):
             real("validation_fraction") and 0 < self.validation_fraction < 1,
             "in (0, 1)",
         )
+        callbacks = self.callbacks
+        fine = callbacks is None or (isinstance(callbacks, list | tuple) and all(map(callable, callbacks)))
+        need("callbacks", fine, "a list of callables or None")
         fine = self.n_jobs is None or (isinstance(self.n_jobs, Integral) and self.n_jobs != 0)
         need("n_jobs", fine, "None, -1 or a positive integer")
 
     def _loss(self) -> Any:
         classes = available("convexboost.objectives")
-        loss = resolve("loss", self._default_loss if self.loss is None else self.loss, classes)
-        if not hasattr(loss, "bind"):
+        loss = resolve("loss", self.loss, classes)
+        if not isinstance(loss, Loss):
             raise ValueError(f"`loss` must be a name or a Loss, got {self.loss!r}")
-        if getattr(loss, "task", self._task) != self._task:
+        if loss.task != self._task:
             fitting = ", ".join(name for name, cls in classes.items() if cls.task == self._task)
             raise ValueError(f"`loss` must be a {self._task} loss ({fitting}), got {self.loss!r}")
         return loss
@@ -274,7 +270,7 @@ class BaseConvexBoost(BaseEstimator):
             if is_regressor(learner):
                 return Regressor(learner)
         learner = resolve("learner", learner, available("convexboost.learners"))
-        if not hasattr(learner, "bind"):
+        if not hasattr(learner, "bind") or isinstance(learner, Loss):
             raise ValueError(
                 f"`learner` must be a name, a learner or a scikit-learn estimator, got {self.learner!r}"
             )
@@ -303,6 +299,13 @@ class BaseConvexBoost(BaseEstimator):
             inner = get_tags(learner.estimator).input_tags
             tags.input_tags.sparse, tags.input_tags.allow_nan = inner.sparse, inner.allow_nan
         return tags
+
+
+def _as_columns(X: Any) -> Any:
+    """Return lists and such as arrays; what has columns already stays as it is."""
+    if is_frame(X) or sp.issparse(X) or (isinstance(X, np.ndarray) and X.ndim == 2):
+        return X
+    return check_array(X, dtype=None, ensure_all_finite=False, accept_sparse=True)
 
 
 def _check_weight(given: Any, weight: Array) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -57,7 +58,8 @@ class Columns:
                 out[:, j] = self.encoders[j].transform(_missing_as_nan(values)).ravel()
                 continue
             try:
-                out[:, j] = values.astype(float)
+                numbers = _missing_as_nan(values)[:, 0] if values.dtype == object else values
+                out[:, j] = numbers.astype(float)
             except (TypeError, ValueError):
                 name = X.columns[j] if is_frame(X) else j
                 raise ValueError(
@@ -75,8 +77,13 @@ def _column(X: Any, j: int) -> NDArray[Any] | None:
 
 def _missing_as_nan(values: NDArray[Any]) -> NDArray[Any]:
     out = values.astype(object)
-    out[[v is None or v != v for v in out]] = np.nan
+    out[[is_missing(v) for v in out]] = np.nan
     return out[:, None]
+
+
+def is_missing(value: Any) -> bool:
+    """Return whether a value is None, NaN or pandas' NA."""
+    return value is None or type(value).__name__ == "NAType" or bool(value != value)
 
 
 def _mask(X: Any, categorical_features: Any) -> NDArray[np.bool_]:
@@ -92,21 +99,22 @@ def _mask(X: Any, categorical_features: Any) -> NDArray[np.bool_]:
         if is_frame(X):
             mask[:] = [_is_categorical(dtype) for dtype in X.dtypes]
         return mask
-    for column in categorical_features if np.asarray(categorical_features).dtype != bool else ():
+    columns = np.asarray(categorical_features)
+    if columns.ndim != 1:
+        raise ValueError(f"`categorical_features` must be a list of columns, got {categorical_features!r}")
+    if columns.dtype == bool:
+        if len(columns) != X.shape[1]:
+            raise ValueError(f"`categorical_features` must have {X.shape[1]} entries, got {len(columns)}")
+        return columns
+    for column in categorical_features:
         if isinstance(column, str):
             if not is_frame(X) or column not in list(X.columns):
                 raise ValueError(f"`categorical_features` names column {column!r}, which `X` does not have")
             mask[list(X.columns).index(column)] = True
-        elif not 0 <= column < X.shape[1]:
+        elif not isinstance(column, Integral) or not 0 <= int(column) < X.shape[1]:
             raise ValueError(
                 f"`categorical_features` must lie between 0 and {X.shape[1] - 1}, got {column!r}"
             )
         else:
             mask[column] = True
-    if np.asarray(categorical_features).dtype == bool:
-        if len(categorical_features) != X.shape[1]:
-            raise ValueError(
-                f"`categorical_features` must have {X.shape[1]} entries, got {len(categorical_features)}"
-            )
-        mask[:] = categorical_features
     return mask

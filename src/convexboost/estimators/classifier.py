@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from convexboost.core import Array
 from convexboost.estimators._base import BaseConvexBoost
+from convexboost.estimators._frames import is_missing
 from convexboost.objectives._base import LinkLoss
 
 
@@ -59,7 +60,30 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
     """
 
     _task = "classification"
-    _default_loss = "softmax"
+
+    def __init__(
+        self,
+        loss: Any = "softmax",
+        learner: Any = "stump",
+        algorithm: Any = "residual",
+        *,
+        n_rounds: int = 500,
+        max_weak_learners: int | None = None,
+        step: Any = "auto",
+        output: str = "best",
+        residual_decay: float = 1.0,
+        accuracy: float | None = None,
+        l2: float = 0.0,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 50,
+        categorical_features: Any = "from_dtype",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        callbacks: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self._store(locals())
 
     def fit(
         self,
@@ -111,10 +135,14 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
     @available_if(_has_link)
     def staged_predict_proba(self, X: Any) -> Iterator[Array]:
         """Yield the class probabilities after each round."""
-        yield from map(self.loss_.link, self._staged_scores(X))
+        for F in self._staged_scores(X):
+            yield self.loss_.link(F)
 
     def _check_targets(self, y: Any) -> NDArray[Any]:
         y = column_or_1d(y, warn=True)
+        missing = [label for label in y if is_missing(label)] if y.dtype == object else []
+        if missing:
+            raise ValueError(f"`y` must not contain missing labels, got {missing[0]!r}")
         if y.dtype.kind == "f":
             assert_all_finite(y, input_name="y", estimator_name=type(self).__name__)
         check_classification_targets(y)

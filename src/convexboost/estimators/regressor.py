@@ -77,7 +77,30 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
     """
 
     _task = "regression"
-    _default_loss = "half_squared"
+
+    def __init__(
+        self,
+        loss: Any = "half_squared",
+        learner: Any = "stump",
+        algorithm: Any = "residual",
+        *,
+        n_rounds: int = 500,
+        max_weak_learners: int | None = None,
+        step: Any = "auto",
+        output: str = "best",
+        residual_decay: float = 1.0,
+        accuracy: float | None = None,
+        l2: float = 0.0,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 50,
+        categorical_features: Any = "from_dtype",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        callbacks: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self._store(locals())
 
     def fit(
         self,

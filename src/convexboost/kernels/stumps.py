@@ -161,11 +161,16 @@ def _leaf_values(kind, sums, weights, values):
         for leaf in range(3):
             high += K * sums[leaf].max()
             low += K * sums[leaf].min()
-        inner = high if high >= -low else low
+        sign = 1.0 if high >= -low * (1.0 - TIE) else -1.0
+        close = TIE * np.abs(sums).max()  # rounding must not choose between classes
         for leaf in range(3):
             values[leaf] = -1.0 / (K - 1)
-            values[leaf, sums[leaf].argmax() if high >= -low else sums[leaf].argmin()] = 1.0
-        return inner / K
+            best = (sign * sums[leaf]).max()
+            k = 0
+            while sign * sums[leaf, k] < best - close:
+                k += 1
+            values[leaf, k] = 1.0
+        return (high if sign > 0.0 else low) / K
     best, sign_R, sign_M = -1.0, 1.0, 1.0
     for s in (1.0, -1.0):
         for u in (1.0, -1.0):
@@ -200,7 +205,7 @@ def leaf_counts(sums, first, leaves, n_bins, counts):
 
 @njit(cache=True, nogil=True)
 def subtract(table, counts, unit, weight, values):
-    """table −= weight · (histogram of the function with these leaf values)."""
+    """Table −= weight · (histogram of the function with these leaf values)."""
     n_leaves, K = values.shape
     for leaf in range(n_leaves):
         for b in range(len(table)):
@@ -211,7 +216,9 @@ def subtract(table, counts, unit, weight, values):
 
 
 @njit(cache=True, nogil=True)
-def pursue(table, mass, offsets, categorical, kind, sums, ready, unit, rest, floor, features, leaves, values, sizes):
+def pursue(
+    table, mass, offsets, categorical, kind, sums, ready, unit, rest, floor, features, leaves, values, sizes
+):
     """Project and subtract until `features` is full, the length falls to `floor`, or a block is missing.
 
     Fills, per projection, its feature, leaves, leaf values and (coefficient, length).  Returns how many there

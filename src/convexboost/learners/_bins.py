@@ -238,7 +238,7 @@ class DenseSample(BinnedSample):
         return self.codes[j]
 
     def histogram(self, gradient: Gradient) -> Array:
-        """As in general; that of a `PairGradient` is corrected for the rows that changed since the last one."""
+        """As in general; that of a `PairGradient` is only corrected for the rows that changed."""
         if not isinstance(gradient, PairGradient):
             return super().histogram(gradient)
         since = gradient.since
@@ -254,7 +254,16 @@ class DenseSample(BinnedSample):
     def _add_signs(self, rows: Any, plus: Any, minus: Any, sign: int) -> None:
         def task(first: int, last: int) -> None:
             add_signs(
-                self.codes, self.mapper.offsets, rows, plus, minus, self._weight, sign, first, last, self._signs
+                self.codes,
+                self.mapper.offsets,
+                rows,
+                plus,
+                minus,
+                self._weight,
+                sign,
+                first,
+                last,
+                self._signs,
             )
 
         parallel.run(task, self.n_features, 2 * len(plus) * self.n_features, self.n_threads)
@@ -325,7 +334,8 @@ def bin_sample(X: Any, space: FunctionSpace, max_bins: int, categorical: Any, n_
     if categorical is not None:
         mask[np.asarray(categorical)] = True
     if sp.issparse(X):
-        X = sp.csc_array(X)
+        X = sp.csc_array(X, copy=not X.has_canonical_format)
+        X.sum_duplicates()
         return SparseSample(BinMapper.fit(X, space, max_bins, mask), space, n_threads, X)
     X = np.asarray(X, float)
     return DenseSample(BinMapper.fit(X, space, max_bins, mask), space, n_threads, X)

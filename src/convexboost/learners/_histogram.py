@@ -19,7 +19,18 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack, solve_triangular
 from threadpoolctl import ThreadpoolController
 
-from convexboost.core import ROUNDING, ZERO, Array, Direction, FunctionSpace, Gradient, Hypothesis, Target, Term, merge
+from convexboost.core import (
+    ROUNDING,
+    ZERO,
+    Array,
+    Direction,
+    FunctionSpace,
+    Gradient,
+    Hypothesis,
+    Target,
+    Term,
+    merge,
+)
 from convexboost.kernels import parallel
 from convexboost.kernels.histogram import add_lookup
 from convexboost.kernels.stumps import CLASS, leaf_counts, project, pursue, subtract
@@ -211,7 +222,7 @@ class HistogramTarget(Target):
         """Return the longest projection on a stump."""
         self.n_projections += 1
         leaves, values = np.zeros(256, np.uint8), np.empty((N_LEAVES, self.table.shape[1]))
-        j, coefficient, norm = project(self.table, *self.stumps.bins, leaves, values)
+        j, coefficient, norm = project(self.table, *self.stumps.bins, leaves, values)  # type: ignore[call-arg]
         if j < 0:
             return ZERO
         edge = norm / self.norm if self.norm > 0.0 else math.nan
@@ -239,7 +250,7 @@ class HistogramTarget(Target):
         done, missing = 0, 0
         while missing >= 0:
             floor = max(tolerance, ROUNDING * sizes[0, 1]) if done else tolerance
-            done, missing = pursue(
+            done, missing = pursue(  # type: ignore[call-arg]
                 self.table,
                 *self.stumps.bins,
                 pairs.sums,
@@ -314,7 +325,9 @@ class StumpLearner:
 
     def __post_init__(self) -> None:
         if not (isinstance(self.max_bins, Integral) and 2 <= self.max_bins <= MAX_BINS):
-            raise ValueError(f"`max_bins` must be a whole number between 2 and {MAX_BINS}, got {self.max_bins!r}")
+            raise ValueError(
+                f"`max_bins` must be a whole number between 2 and {MAX_BINS}, got {self.max_bins!r}"
+            )
 
     def bind(self, X: Any, space: FunctionSpace, categorical: Any = None, n_threads: int = 1) -> StumpSet:
         """Bin the training inputs."""

@@ -68,7 +68,9 @@ class ClassifierSet(DenseSet):
             row[0 if n_outputs == 1 else label] = label if n_outputs == 1 else 1.0
             return Same(row)
         estimator = seeded(clone(self.estimator), rng)
-        weighted = FunctionSpace.of(int(weighty.sum()), (self.space.weight * importance)[weighty])
+        weight = (self.space.weight * importance)[weighty]
+        # The learner's own penalty, if it has one, sees weights of the usual size.
+        weighted = FunctionSpace(weight / weight.sum(), self.space.total)
         return Classification(
             fit_weighted(estimator, self.inputs.X[weighty], labels[weighty], weighted), n_outputs
         )

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
-from convexboost.core import KINK, Array, Constants, Direction, FunctionSpace, Gradient, Move
+from convexboost.core import KINK, Array, Constants, Direction, FunctionSpace, Gradient, Move, Ray
 from convexboost.kernels.histogram import add_lookup
-
 
 #: A function on the rows as (codes, table): its value in row n is table[codes[n]].
 Lookup = tuple[Any, Array]
@@ -44,7 +42,13 @@ class Loss(ABC):
         return self.evaluate(F, y)[0]
 
     def advance(
-        self, F: Array, y: Any, space: FunctionSpace, lookup: Lookup | None, before: Gradient | None, n_threads: int
+        self,
+        F: Array,
+        y: Any,
+        space: FunctionSpace,
+        lookup: Lookup | None,
+        before: Gradient | None,
+        n_threads: int,
     ) -> tuple[float, Gradient]:
         """F += table[codes], then R and a subgradient at the new F.
 
@@ -150,7 +154,7 @@ class LocalScores:
         return self.objective.constants
 
     @property
-    def F(self) -> Array:
+    def F(self) -> Array:  # noqa: N802
         """Return the scores, all moves carried out."""
         if self._pending is not None:
             add_lookup(self._F, *self._pending, 0, len(self._F))
@@ -177,11 +181,16 @@ class LocalScores:
         """Return a subgradient at F."""
         return self._evaluate()[1]
 
-    def along(self, direction: Direction) -> Callable[[float], float]:
-        """a ↦ R[F + a direction]."""
-        F, H = self.F, np.zeros_like(self._F)
+    def along(self, direction: Direction) -> Ray:
+        """Return R on the line through F along `direction`."""
+        F, H, objective = self.F, np.zeros_like(self._F), self.objective
         direction.add_to(H, self.inputs)
-        return lambda a: self._value(F + a * H)
+
+        def slope(a: float) -> float:
+            G = objective.evaluate(F + a * H)[1] + objective.l2 * (F + a * H - self.base)
+            return objective.space.inner(G, H)
+
+        return Ray(lambda a: self._value(F + a * H), slope)
 
     def rescaled(self, shrink: float) -> float:
         """R[base + shrink (F − base)]."""

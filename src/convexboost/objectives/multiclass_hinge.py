@@ -12,7 +12,9 @@ from convexboost.objectives._base import Lookup, Loss
 
 
 @njit(cache=True, nogil=True)
-def _sweep(F: Array, y: Any, codes: Any, table: Array, kink: float, losses: Array, rivals: Any, a: int, b: int) -> int:
+def _sweep(
+    F: Array, y: Any, codes: Any, table: Array, kink: float, losses: Array, rivals: Any, a: int, b: int
+) -> int:
     """Add table[codes] to F, then find the loss and the strongest rival (−1: none) of rows a … b − 1.
 
     Returns how many rows have tied rivals.
@@ -68,7 +70,13 @@ class MulticlassHinge(Loss):
         return self._pass(F, y, None, 1)[0]
 
     def advance(
-        self, F: Array, y: Any, space: FunctionSpace, lookup: Lookup | None, before: Gradient | None, n_threads: int
+        self,
+        F: Array,
+        y: Any,
+        space: FunctionSpace,
+        lookup: Lookup | None,
+        before: Gradient | None,
+        n_threads: int,
     ) -> tuple[float, Gradient]:
         """Move, evaluate and compare with the last subgradient in one pass over the scores."""
         losses, rivals, tied = self._pass(F, y, lookup, n_threads)
