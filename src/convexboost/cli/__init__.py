@@ -1,4 +1,4 @@
-"""The command line: ``convexboost demo``."""
+"""The command line: ``convexboost demo``, ``convexboost bench``."""
 
 from __future__ import annotations
 

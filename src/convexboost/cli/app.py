@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -41,3 +43,17 @@ def demo(
     from convexboost.cli.demo import run
 
     run(out, weak_learners)
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def bench(context: typer.Context) -> None:
+    """Time the library beside its peers; takes the options of benchmarks/run_all.py (--quick, --threads)."""
+    program = Path(convexboost.__file__).parents[2] / "benchmarks" / "run_all.py"
+    if not program.is_file():
+        typer.echo(
+            "the benchmarks live in the source repository, not in the installed package: "
+            "clone it and run `make bench` there",
+            err=True,
+        )
+        raise typer.Exit(1)
+    raise typer.Exit(subprocess.run([sys.executable, str(program), *context.args], check=False).returncode)

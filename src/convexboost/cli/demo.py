@@ -157,7 +157,9 @@ def draw(curves: list[Curves], runs: dict[str, counterexample.Run], out: Path) -
     axes[2].set(title="Counter-example: mean objective", xlabel="round", xscale="log", yscale="log")
     for ax in axes:
         ax.spines[["top", "right"]].set_visible(False)
+        ax.tick_params(which="minor", labelleft=False)
         ax.grid(alpha=0.25, which="both", linewidth=0.5)
+    axes[1].set_yticks([5, 10, 20, 50, 90], labels=["5", "10", "20", "50", "90"])
     axes[0].legend(frameon=False)
     out.mkdir(parents=True, exist_ok=True)
     figure.savefig(out / "curves.png", dpi=150)

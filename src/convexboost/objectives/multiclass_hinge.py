@@ -20,6 +20,7 @@ def _sweep(
     Returns how many rows have tied rivals.
     """
     K, tied = F.shape[1], 0
+    whole = K - K % 4
     for n in range(a, b):
         if len(codes) > 0:
             c = codes[n]
@@ -27,18 +28,26 @@ def _sweep(
                 F[n, k] += table[c, k]
         own = F[n, y[n]]
         F[n, y[n]] = -np.inf
-        best = F[n, 0]
-        for k in range(1, K):
-            best = max(best, F[n, k])
+        m0 = m1 = m2 = m3 = -np.inf  # four maxima at once: each waits only for itself
+        for k in range(0, whole, 4):
+            m0, m1 = max(m0, F[n, k]), max(m1, F[n, k + 1])
+            m2, m3 = max(m2, F[n, k + 2]), max(m3, F[n, k + 3])
+        for k in range(whole, K):
+            m0 = max(m0, F[n, k])
+        best = max(max(m0, m1), max(m2, m3))
         loss = 1.0 + best - own
         losses[n] = max(loss, 0.0)
-        rivals[n] = -1
         close = kink * (abs(own) + 1.0)
+        rival = -1
         if loss > close:
+            count = 0
             for k in range(K):
-                if F[n, k] >= best - close:
-                    tied += rivals[n] >= 0
-                    rivals[n] = k
+                count += F[n, k] >= best - close
+            tied += count > 1
+            rival = 0
+            while F[n, rival] < best - close:
+                rival += 1
+        rivals[n] = rival
         F[n, y[n]] = own
     return tied
 
