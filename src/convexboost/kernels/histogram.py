@@ -11,16 +11,15 @@ BLOCK = 512
 
 
 @njit(cache=True, nogil=True)
-def _gather(G, weight, factor, begin, end, rows, outputs, values):
-    """List the non-zero entries of weight·G in fixed point, for rows begin … end − 1."""
+def _quantise(G, weight, factor, begin, end, block):
+    """Block = weight·G·factor, rounded, for rows begin … end − 1; return how many entries are not zero."""
     count = 0
     for n in range(begin, end):
         scale = weight[n] * factor
         for k in range(G.shape[1]):
             value = np.int64(np.rint(G[n, k] * scale))
-            if value != 0:
-                rows[count], outputs[count], values[count] = n, k, value
-                count += 1
+            block[n - begin, k] = value
+            count += value != 0
     return count
 
 
@@ -28,13 +27,32 @@ def _gather(G, weight, factor, begin, end, rows, outputs, values):
 def add_rows(codes, offsets, G, weight, factor, first, last, out):
     """out[bin of n, :] += weight[n]·G[n, :]·factor, rounded, for features first … last − 1.
 
-    Only entries that are not zero are visited: two per violated row for a multiclass hinge.
+    Where most entries are zero only the others are visited.
     """
-    size = BLOCK * G.shape[1]
-    rows, outputs, values = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
+    K = G.shape[1]
+    block = np.empty((BLOCK, K), np.int64)
+    rows, outputs, values = (
+        np.empty(BLOCK * K, np.int64),
+        np.empty(BLOCK * K, np.int64),
+        np.empty(BLOCK * K, np.int64),
+    )
     for begin in range(0, len(G), BLOCK):
         end = min(begin + BLOCK, len(G))
-        count = _gather(G, weight, factor, begin, end, rows, outputs, values)
+        count = _quantise(G, weight, factor, begin, end, block)
+        if 4 * count >= (end - begin) * K:
+            for j in range(first, last):
+                column, offset = codes[j], offsets[j]
+                for n in range(begin, end):
+                    b = offset + column[n]
+                    for k in range(K):
+                        out[b, k] += block[n - begin, k]
+            continue
+        count = 0
+        for n in range(begin, end):
+            for k in range(K):
+                if block[n - begin, k] != 0:
+                    rows[count], outputs[count], values[count] = n, k, block[n - begin, k]
+                    count += 1
         for j in range(first, last):
             column, offset = codes[j], offsets[j]
             for i in range(count):

@@ -4,9 +4,39 @@ import math
 from typing import Any, ClassVar
 
 import numpy as np
+from numba import njit
 
-from convexboost.core import Array, Constants, FunctionSpace
-from convexboost.objectives._base import LinkLoss
+from convexboost.core import Array, Constants, FunctionSpace, Gradient
+from convexboost.kernels import parallel
+from convexboost.objectives._base import LinkLoss, Lookup
+
+
+@njit(cache=True, nogil=True)
+def _centre(F: Array, codes: Any, table: Array, E: Array, a: int, b: int) -> None:
+    """F += table[codes]; E = F minus the largest score of the row."""
+    for n in range(a, b):
+        if len(codes) > 0:
+            for k in range(F.shape[1]):
+                F[n, k] += table[codes[n], k]
+        top = F[n, 0]
+        for k in range(1, F.shape[1]):
+            top = max(top, F[n, k])
+        for k in range(F.shape[1]):
+            E[n, k] = F[n, k] - top
+
+
+@njit(cache=True, nogil=True)
+def _normalise(F: Array, y: Any, G: Array, losses: Array, a: int, b: int) -> None:
+    """From G = exp(f − top): the losses, and G = probabilities − indicator of y."""
+    for n in range(a, b):
+        total = 0.0
+        for k in range(F.shape[1]):
+            total += G[n, k]
+        own = G[n, y[n]]
+        losses[n] = np.log(total) - (np.log(own) if own > 1e-300 else F[n, y[n]] - F[n].max())
+        for k in range(F.shape[1]):
+            G[n, k] /= total
+        G[n, y[n]] -= 1.0
 
 
 class Softmax(LinkLoss):
@@ -17,13 +47,31 @@ class Softmax(LinkLoss):
 
     def evaluate(self, F: Array, y: Any) -> tuple[Array, Array]:
         """Return −log P(y) and the probabilities minus the indicator of y."""
-        rows = np.arange(len(y))
-        top = F.max(axis=1, keepdims=True)
-        G = np.exp(F - top)
-        total = G.sum(axis=1, keepdims=True)
-        losses = np.log(total[:, 0]) + top[:, 0] - F[rows, y]
-        G /= total
-        G[rows, y] -= 1.0
+        return self._pass(F, y, None, 1)
+
+    def advance(
+        self,
+        F: Array,
+        y: Any,
+        space: FunctionSpace,
+        lookup: Lookup | None,
+        before: Gradient | None,
+        n_threads: int,
+    ) -> tuple[float, Gradient]:
+        """Move and evaluate in one go."""
+        losses, G = self._pass(F, y, lookup, n_threads)
+        return space.mean(losses), Gradient(G, space)
+
+    def _pass(self, F: Array, y: Any, lookup: Lookup | None, n_threads: int) -> tuple[Array, Array]:
+        losses, G = np.empty(len(F)), np.empty(F.shape)
+        codes, table = lookup or (np.empty(0, np.uint8), np.empty((0, F.shape[1])))
+
+        def task(a: int, b: int) -> None:
+            _centre(F, codes, table, G, a, b)
+            np.exp(G[a:b], out=G[a:b])  # NumPy's is vectorised
+            _normalise(F, y, G, losses, a, b)
+
+        parallel.run(task, len(F), 10 * F.size, n_threads)
         return losses, G
 
     def link(self, F: Array) -> Array:
