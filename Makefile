@@ -22,8 +22,8 @@ lint: $(VENV)/.lint
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(VENV)/.test
-	$(BIN)/python benchmarks/auto_step.py --out docs/benchmarks/auto_step.md
+bench: $(VENV)/.bench
+	$(BIN)/python benchmarks/run_all.py
 
 # What each target needs, installed once (again when pyproject.toml changes).
 $(VENV)/.venv:
@@ -39,6 +39,11 @@ $(VENV)/.demo: $(VENV)/.venv pyproject.toml
 
 $(VENV)/.test: $(VENV)/.demo
 	$(BIN)/python -m pip install --quiet --group test
+	@touch $@
+
+$(VENV)/.bench: $(VENV)/.demo
+	@echo "installing the peers (LightGBM, XGBoost, CatBoost, interpret) into $(VENV)"
+	$(BIN)/python -m pip install --quiet --group bench
 	@touch $@
 
 $(VENV)/.lint: $(VENV)/.demo

@@ -88,8 +88,8 @@ def test_polyak_in_error_feedback_subtracts_what_is_owed():
         expected = max(F.value() - SPACE.inner(G, e), 0.0) / SPACE.norm(G) ** 2
         assert eta == pytest.approx(expected, rel=1e-9)
         moved = result.path.truncate(i + 1).predict(np.arange(N))
-        e = e + eta * G + (moved - F.state())
-        F.restore(moved)
+        e = e + eta * G + (moved - F.F)
+        F.restore((moved, []))
 
 
 def test_adanorm():

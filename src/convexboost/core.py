@@ -117,6 +117,21 @@ class PairGradient(Gradient):
         return self
 
 
+class RidgeGradient(Gradient):
+    """∇ + l2 · (F − start), the second part given as the moves that led there.
+
+    Those are sums of hypotheses, so a set that knows its own inner products need not look at the rows.
+    """
+
+    def __init__(self, part: Gradient, l2: float, moves: list[Move], dense: Callable[[], Array]) -> None:
+        self.part, self.l2, self.moves, self.space, self._dense = part, l2, moves, part.space, dense
+
+    @cached_property
+    def values(self) -> Array:  # type: ignore[override]
+        """Return the dense form."""
+        return self.part.values + self.l2 * self._dense()
+
+
 class Change(NamedTuple):
     """What changed from one gradient to the next."""
 
@@ -141,16 +156,27 @@ class Hypothesis(ABC):
         """Fewer terms with the same sum, for hypotheses that can be added to each other."""
         return terms
 
+    @classmethod
+    def add_all(cls, F: Array, inputs: Any, terms: Sequence[Term]) -> None:
+        """F += Σ weight * h(inputs), in place, for many hypotheses of this kind."""
+        for weight, h in terms:
+            h.add_to(F, inputs, weight)
+
 
 Term = tuple[float, Hypothesis]
 
 
-def merge(terms: Sequence[Term]) -> list[Term]:
-    """Merge what can be merged, kind by kind."""
+def by_kind(terms: Sequence[Term]) -> dict[type[Hypothesis], list[Term]]:
+    """Group terms by the type of their hypothesis."""
     kinds: dict[type[Hypothesis], list[Term]] = {}
     for term in terms:
         kinds.setdefault(type(term[1]), []).append(term)
-    return [merged for kind, group in kinds.items() for merged in kind.merge(group)]
+    return kinds
+
+
+def merge(terms: Sequence[Term]) -> list[Term]:
+    """Merge what can be merged, kind by kind."""
+    return [merged for kind, group in by_kind(terms).items() for merged in kind.merge(group)]
 
 
 @dataclass(frozen=True)
@@ -374,6 +400,7 @@ class AdditiveModel:
     terms: list[Term] = field(default_factory=list)
     ends: list[int] = field(default_factory=lambda: [0])  #: number of terms after each round
     multipliers: list[float] = field(default_factory=lambda: [1.0])  #: global multiplier after each round
+    _collapsed: tuple[int, list[Term]] | None = field(default=None, repr=False, compare=False)
 
     @property
     def n_rounds(self) -> int:
@@ -391,9 +418,16 @@ class AdditiveModel:
         """Return the scores at X, (n_samples, n_outputs)."""
         inputs = self.mapper.prepare(X)
         F = self._constant(inputs)
-        for weight, h in merge(self.terms):
-            h.add_to(F, inputs, weight * self.multipliers[-1])
+        for kind, terms in by_kind(self.collapse()).items():
+            kind.add_all(F, inputs, terms)
         return F
+
+    def collapse(self) -> list[Term]:
+        """Return the model without its history, terms merged where they can be (kept for the next call)."""
+        if self._collapsed is None or self._collapsed[0] != len(self.multipliers):
+            terms = [(weight * self.multipliers[-1], h) for weight, h in merge(self.terms)]
+            self._collapsed = (len(self.multipliers), terms)
+        return self._collapsed[1]
 
     def staged_predict(self, X: Any) -> Iterator[Array]:
         """Yield the scores after each round, from round 1."""

@@ -285,7 +285,7 @@ def test_ridge(problem):
     assert scores.value() == plain.value()
     D = rng.normal(size=problem.shape)
     for s in (plain, scores):
-        s.restore(base + D)
+        s.restore((base + D, []))
     penalty = l2 / 2 * problem.space.norm(D) ** 2
     assert scores.value() == pytest.approx(plain.value() + penalty, rel=1e-12)
     np.testing.assert_allclose(

@@ -162,7 +162,7 @@ def test_objective_stays_finite(run, training):
 
 def test_model_replays_the_training_scores(run, training):
     last = training.result("last").model
-    close(last.predict(run.data.X), training.progress.F.state())
+    close(last.predict(run.data.X), training.progress.F.F)
     assert last.n_rounds == len(training.records) - 1
 
 
@@ -171,7 +171,7 @@ def test_validation_is_that_of_the_model(run, training):
         assert np.isnan([record.validation for record in training.records]).all()
         return
     model = training.result("last").model
-    close(model.predict(run.data.new), training.validation.state())
+    close(model.predict(run.data.new), training.validation.F)
 
 
 def test_stages_and_truncated_models(run, training):
@@ -199,7 +199,7 @@ def test_best_is_the_best(run, training):
 def test_same_seed_same_bits(run, training):
     again = run.training()
     again.run()
-    np.testing.assert_array_equal(again.progress.F.state(), training.progress.F.state())
+    np.testing.assert_array_equal(again.progress.F.F, training.progress.F.F)
     same_records(again, training)
 
 
@@ -213,7 +213,7 @@ def test_stopped_pickled_and_resumed_gives_the_same_bits(run, training):
     resumed = run.training()
     resumed.restore(pickle.loads(state))
     resumed.run()
-    np.testing.assert_array_equal(resumed.progress.F.state(), training.progress.F.state())
+    np.testing.assert_array_equal(resumed.progress.F.F, training.progress.F.F)
     same_records(resumed, training)
     for output in ("last", "best", "average"):
         a, b = (t.result(output).model.predict(run.data.new) for t in (resumed, training))

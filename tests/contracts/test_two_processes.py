@@ -245,15 +245,15 @@ def test_the_rest_of_the_protocol(workers):
     (a, _), X = both(workers, Absolute(), kind, step="inverse_sqrt", n_rounds=5)
     objective = problem(Absolute())[-1]
     local, remote = objective.scores(None, objective.start()), RemoteScores(workers, objective.constants)
-    local.restore(a.model.predict(X))
+    local.restore((a.model.predict(X), []))
     assert remote.value() == pytest.approx(local.value(), rel=1e-12)
     assert remote.distance() == pytest.approx(local.distance(), rel=1e-12)
     assert remote.rescaled(0.3) == pytest.approx(local.rescaled(0.3), rel=1e-12)
     assert remote.gradient().norm == pytest.approx(local.gradient().norm, rel=1e-12)
     state = remote.state()
-    np.testing.assert_allclose(np.vstack(state), local.state(), rtol=1e-9)
+    np.testing.assert_allclose(np.vstack([F for F, _ in state]), local.F, rtol=1e-9)
     value = remote.value()
-    remote.restore([F + 1.0 for F in state])
+    remote.restore([(F + 1.0, moves) for F, moves in state])
     assert remote.value() != value
     remote.restore(state)
     assert remote.value() == value

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from convexboost.core import FunctionSpace, Gradient, Target
+from convexboost.core import FunctionSpace, Gradient, Move, Target
 from convexboost.kernels.stumps import CLASS
 from convexboost.learners import _histogram
 from convexboost.learners._histogram import BinFunction, StumpLearner
@@ -275,3 +275,29 @@ def test_histogram_of_a_pair_gradient_is_corrected_exactly(rng):
         np.testing.assert_array_equal(corrected, fresh.histogram(before))
         dense = Gradient(before.values, space)
         np.testing.assert_allclose(corrected, fresh.histogram(dense), atol=1e-15)
+
+
+def test_ridge_gradients_come_from_the_pair_table(rng, monkeypatch):
+    """The same run as with dense gradients, to rounding, and no dense gradient is ever made."""
+    n = 150
+    X, y, space = inputs(rng, n), rng.integers(0, 3, n), FunctionSpace.of(n, rng.uniform(0.5, 2.0, n))
+    objective = MulticlassHinge().bind(y, space).with_l2(0.05)
+    fast = STUMPS[0]().bind(X, space, categorical=[3])
+    slow = SlowStumps(X, space, fast.mapper, STUMPS[0].kind)
+    for algorithm in ("residual", "dual_averaging"):
+        runs = [
+            boost(objective, H, algorithm=algorithm, step="inverse_sqrt", n_rounds=25, output="last")
+            for H in (fast, slow)
+        ]
+        a, b = (run.history["objective"] for run in runs)
+        np.testing.assert_allclose(a, b, rtol=1e-9)
+    scores = objective.scores(fast.inputs, objective.start())
+    delta = fast.zero(3)
+    for _ in range(5):
+        delta.add(scores.gradient())
+        h = delta.project(rng)
+        scores.move(Move(h * -0.3, 0.3))
+    gradient = scores.gradient()
+    np.testing.assert_allclose(
+        fast.histogram(gradient), fast.sample.histogram(Gradient(gradient.values, space)), atol=1e-12
+    )

@@ -99,12 +99,12 @@ class Problem:
 
     def value(self, z):
         scores = self.scores()
-        scores.restore(self.function(z))
+        scores.restore((self.function(z), []))
         return scores.value()
 
     def gradient(self, z):
         scores = self.scores()
-        scores.restore(self.function(z))
+        scores.restore((self.function(z), []))
         return self.coordinates(scores.gradient().values)
 
 

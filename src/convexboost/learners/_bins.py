@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import joblib
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from convexboost.core import Array, FunctionSpace, Gradient, PairGradient
 from convexboost.kernels import parallel
+from convexboost.kernels.binning import encode
 from convexboost.kernels.histogram import (
     add_pairs,
     add_pairs_sparse,
@@ -25,6 +27,8 @@ from convexboost.kernels.histogram import (
 
 Codes = NDArray[np.uint8]
 MAX_BINS = 255
+#: Quantiles of more rows than this are those of a random choice of so many (always the same one).
+MAX_QUANTILE_ROWS = 200_000
 
 
 @dataclass(frozen=True)
@@ -49,8 +53,9 @@ class Column:
     def encode(self, values: Array) -> Codes:
         """Return the bin of each value."""
         if self.cuts is not None:
-            codes = np.searchsorted(self.cuts, values, side="left")
-            return np.where(np.isnan(values), self.n_bins, codes).astype(np.uint8)
+            codes = np.empty(len(values), np.uint8)
+            encode(values, self.cuts, codes)
+            return codes
         assert self.categories is not None
         assert self.category_codes is not None
         if len(self.categories) == 0:
@@ -124,6 +129,9 @@ class BinMapper:
     @classmethod
     def fit(cls, X: Any, space: FunctionSpace, max_bins: int, categorical: NDArray[np.bool_]) -> BinMapper:
         """Choose the bins of each column of `X` (an array or a CSC matrix)."""
+        if len(space.weight) > MAX_QUANTILE_ROWS and not sp.issparse(X) and not categorical.any():
+            rows = np.random.default_rng(0).choice(len(space.weight), MAX_QUANTILE_ROWS, replace=False)
+            X, space = X[np.sort(rows)], FunctionSpace(space.weight[np.sort(rows)])
         columns = [
             (Column.categorical if is_category else Column.numeric)(values, weight, max_bins)
             for (values, weight), is_category in zip(_columns(X, space.weight), categorical, strict=True)
@@ -137,7 +145,8 @@ class BinMapper:
 
     def prepare(self, X: Any) -> BinnedInputs:
         """Return X as hypotheses read it; columns are binned when first asked for."""
-        return BinnedInputs(self, X.tocsc() if sp.issparse(X) else np.asarray(X, float))
+        X = X.tocsc() if sp.issparse(X) else np.ascontiguousarray(X, float)
+        return BinnedInputs(self, X, joblib.cpu_count())
 
 
 @dataclass

@@ -27,11 +27,14 @@ from convexboost.core import (
     FunctionSpace,
     Gradient,
     Hypothesis,
+    Move,
+    RidgeGradient,
     Target,
     Term,
     merge,
 )
 from convexboost.kernels import parallel
+from convexboost.kernels.binning import add_tables
 from convexboost.kernels.histogram import add_lookup
 from convexboost.kernels.stumps import CLASS, leaf_counts, project, pursue, subtract
 from convexboost.learners._bins import MAX_BINS, BinMapper, BinnedSample, bin_sample
@@ -87,6 +90,32 @@ class BinFunction(Hypothesis):
             else:
                 tables[h.feature] = weight * h.table
         return [(1.0, cls(j, np.arange(len(table), dtype=np.uint8), table)) for j, table in tables.items()]
+
+    @classmethod
+    def add_all(cls, F: Array, inputs: Any, terms: Sequence[Term]) -> None:
+        """Add numeric features in one pass over the rows, without writing out their bins."""
+        X = getattr(inputs, "X", None)
+        cut = [inputs.mapper.columns[_feature(term)].cuts is not None for term in terms]
+        numeric = [term for term, is_cut in zip(terms, cut, strict=True) if is_cut]
+        super().add_all(F, inputs, [term for term, is_cut in zip(terms, cut, strict=True) if not is_cut])
+        if not isinstance(X, np.ndarray) or not numeric:
+            super().add_all(F, inputs, numeric)
+            return
+        features = np.array([_feature(term) for term in numeric])
+        cuts = [inputs.mapper.columns[j].cuts for j in features]
+        tables = [weight * h.table for weight, h in numeric if isinstance(h, BinFunction)]
+        cut_ends, table_ends = (np.cumsum([0, *map(len, parts)]) for parts in (cuts, tables))
+        every_cut, every_table = np.concatenate(cuts), np.concatenate(tables)
+
+        def task(start: int, stop: int) -> None:
+            add_tables(F, X, features, every_cut, cut_ends, every_table, table_ends, start, stop)
+
+        parallel.run(task, len(F), F.size * len(features), inputs.n_threads)
+
+
+def _feature(term: Term) -> int:
+    assert isinstance(term[1], BinFunction)
+    return term[1].feature
 
 
 @dataclass(frozen=True)
@@ -162,6 +191,9 @@ class StumpSet:
 
     def __init__(self, sample: BinnedSample, kind: int, max_table_bytes: int | None = None) -> None:
         self.sample, self.kind = sample, kind
+        self._drift: tuple[list[Move], int, Array] | None = (
+            None  #: histogram of F − start, and up to which move
+        )
         self.pairs = PairTable(sample, MAX_TABLE_BYTES if max_table_bytes is None else max_table_bytes)
 
     @property
@@ -189,6 +221,22 @@ class StumpSet:
             return None
         return Span.of(self.pairs.whole())
 
+    def histogram(self, gradient: Gradient) -> Array:
+        """Σ of p_n ∇_n over the rows of each bin; a ridge term comes from the pair table, not from rows."""
+        if not isinstance(gradient, RidgeGradient):
+            return self.sample.histogram(gradient)
+        part = self.histogram(gradient.part)
+        moves, done, drift = gradient.moves, 0, np.zeros_like(part)
+        if self._drift is not None and self._drift[0] is moves:
+            _, done, drift = self._drift
+        for move in moves[done:]:
+            drift = move.shrink * drift
+            for weight, h in move.direction.terms:
+                assert isinstance(h, BinFunction)
+                subtract(drift, self.pairs.shares(h), self.sample.unit, -weight, h.values)
+        self._drift = (moves, len(moves), drift)
+        return part + gradient.l2 * drift
+
     def stump(self, j: int, leaves: NDArray[np.uint8], values: Array) -> BinFunction:
         """Make a hypothesis from what the kernels filled in."""
         return BinFunction(int(j), leaves[: self.mapper.columns[j].n_bins + 1].copy(), values.copy())
@@ -209,7 +257,7 @@ class HistogramTarget(Target):
 
     def add(self, gradient: Gradient, scale: float = 1.0) -> None:
         """Δ ← Δ + scale ∇."""
-        self.table += scale * self.stumps.sample.histogram(gradient)
+        self.table += scale * self.stumps.histogram(gradient)
         self.norm = abs(scale) * gradient.norm if self.norm == 0.0 else math.nan
 
     def scale(self, factor: float) -> None:
@@ -291,7 +339,7 @@ class HistogramTarget(Target):
                 "this step needs the span of the stumps, which is only computed up to "
                 f"{MAX_SPAN_BINS} bins in all; the data have {len(self.table)}: use a smaller `max_bins`"
             )
-        own, other = span.whiten(self.table), span.whiten(self.stumps.sample.histogram(gradient))
+        own, other = span.whiten(self.table), span.whiten(self.stumps.histogram(gradient))
         return float(np.sum(own * other)), float(np.sum(other * other))
 
     def copy(self) -> Self:

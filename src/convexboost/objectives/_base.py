@@ -9,7 +9,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from convexboost.core import KINK, Array, Constants, Direction, FunctionSpace, Gradient, Move, Ray
+from convexboost.core import (
+    KINK,
+    Array,
+    Constants,
+    Direction,
+    FunctionSpace,
+    Gradient,
+    Move,
+    Ray,
+    RidgeGradient,
+)
 from convexboost.kernels.histogram import add_lookup
 
 #: A function on the rows as (codes, table): its value in row n is table[codes[n]].
@@ -116,8 +126,7 @@ class Pointwise:
 
     def scores(self, inputs: Any, start: Array, offset: Array | None = None) -> LocalScores:
         """Place the objective at the constant `start`, plus a fixed `offset` per row."""
-        base = np.tile(start, (self.space.n_samples, 1))
-        return LocalScores(self, inputs, base if offset is None else base + offset)
+        return LocalScores(self, inputs, start[None, :] if offset is None else start + offset)
 
     def value(self, F: Array) -> float:
         """R[F] without the ridge term."""
@@ -143,10 +152,12 @@ class LocalScores:
 
     def __init__(self, objective: Pointwise, inputs: Any, base: Array) -> None:
         self.objective, self.inputs, self.base = objective, inputs, base
-        self._F = base.copy()
+        self._F = np.empty((objective.space.n_samples, objective.n_outputs))
+        self._F[:] = base
         self._pending: Lookup | None = None
         self._before: Gradient | None = None
         self._evaluated: tuple[float, Gradient] | None = None
+        self._moves: list[Move] = []  #: all of them, where a ridge term needs them
 
     @property
     def constants(self) -> Constants:
@@ -168,6 +179,8 @@ class LocalScores:
             F -= self.base
             F *= move.shrink
             F += self.base
+        if self.objective.l2 > 0.0:
+            self._moves.append(move)
         self._pending = move.direction.lookup(self.inputs)
         if self._pending is None:
             move.direction.add_to(F, self.inputs)
@@ -201,12 +214,14 @@ class LocalScores:
         return self.objective.space.norm(self.F - self.base)
 
     def state(self) -> Any:
-        """Return a copy of F."""
-        return self.F.copy()
+        """Return F and the moves that led there."""
+        return self.F.copy(), list(self._moves)
 
     def restore(self, state: Any) -> None:
         """Go back to a state."""
-        self._F, self._pending, self._before, self._evaluated = state.copy(), None, None, None
+        F, moves = state
+        self._F, self._moves = F.copy(), list(moves)
+        self._pending = self._before = self._evaluated = None
 
     def _value(self, F: Array) -> float:
         value = self.objective.value(F)
@@ -222,7 +237,8 @@ class LocalScores:
             if objective.l2 > 0.0:
                 difference = self._F - self.base
                 value += objective.l2 / 2 * objective.space.norm(difference) ** 2
-                gradient = Gradient(gradient.values + objective.l2 * difference, objective.space)
+                F, base = self._F, self.base
+                gradient = RidgeGradient(gradient, objective.l2, self._moves, lambda: F - base)
             self._evaluated = value, gradient
         return self._evaluated
 

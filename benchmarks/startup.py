@@ -1,0 +1,132 @@
+"""What a user waits for before the first round: import, kernels, binning.
+
+    python benchmarks/startup.py
+
+Import and first fit are measured in fresh processes, with the Numba cache warm and empty; binning against
+LightGBM's `Dataset(...).construct()`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from typing import Any
+
+import numpy as np
+
+import common
+import data
+from common import Seconds, median, number, spread, table
+from convexboost.core import FunctionSpace
+from convexboost.learners.stump import Stump
+
+try:
+    from lightgbm import Dataset
+except ModuleNotFoundError as error:
+    raise SystemExit(f"this benchmark needs {error.name}: pip install --group bench") from None
+
+IMPORT = "import the classifier"
+IMPORT_GOAL, WARM_GOAL, COLD_GOAL = 1.0, 1.0, 20.0
+
+#: Runs in a fresh process.  X and y are read before the clock starts.
+CHILD = """
+import json, sys, time
+import numpy as np
+with np.load(sys.argv[1]) as file:
+    X, y = file["X"], file["y"]
+stamps = [time.perf_counter()]
+import convexboost
+stamps.append(time.perf_counter())
+from convexboost import ConvexBoostClassifier
+stamps.append(time.perf_counter())
+for _ in range(2):
+    model = ConvexBoostClassifier("multiclass_hinge", n_rounds=int(sys.argv[2]), n_jobs=int(sys.argv[3]))
+    model.fit(X, y)
+    stamps.append(time.perf_counter())
+model.predict(X)
+stamps.append(time.perf_counter())
+names = ("import convexboost", "import the classifier", "first fit", "second fit", "predict")
+print(json.dumps(dict(zip(names, np.diff(stamps).tolist()))))
+"""
+
+
+def first_fits(arguments: argparse.Namespace) -> dict[str, Seconds]:
+    """Import, fit and predict in fresh processes: once to fill the cache, then warm and cold in turn."""
+    with tempfile.TemporaryDirectory() as folder:
+        X, y, _ = data.letter()
+        np.savez(f"{folder}/letter.npz", X=X, y=y)
+        command = ["-c", CHILD, f"{folder}/letter.npz", str(arguments.rounds), str(arguments.threads)]
+        found: dict[str, Seconds] = {"warm": {}, "cold": {}}
+        common.fresh(command, NUMBA_CACHE_DIR=f"{folder}/warm")
+        for i in range(arguments.repeats):
+            for state, cache in (("warm", "warm"), ("cold", f"cold{i}")):
+                one = common.fresh(command, NUMBA_CACHE_DIR=f"{folder}/{cache}")
+                one["in all"] = sum(one.values()) - one["second fit"]
+                common.note(f"{state}: {one}")
+                for name, seconds in one.items():
+                    found[state].setdefault(name, []).append(seconds)
+    return found
+
+
+def binning(arguments: argparse.Namespace) -> dict[str, Seconds]:
+    """Alternate between our binning and LightGBM's."""
+    rng = np.random.default_rng(0)
+    problems = {
+        "letter": np.ascontiguousarray(data.letter()[0]),
+        "california": np.ascontiguousarray(data.california_housing()[0]),
+        f"random, {arguments.rows:,} x 20": rng.random((arguments.rows, 20)),
+    }
+    parameters = {"verbose": -1, "num_threads": arguments.threads, "max_bin": 255}
+    found = {}
+    for name, X in problems.items():
+        tasks = {
+            "ours": lambda X=X: Stump().bind(X, FunctionSpace.of(len(X)), None, arguments.threads),
+            "LightGBM": lambda X=X: Dataset(X, params=parameters).construct(),
+        }
+        for task in tasks.values():
+            task()  # compiles or loads
+        found[name] = common.alternate(tasks, arguments.repeats)
+    return found
+
+
+def page(results: dict[str, Any], arguments: argparse.Namespace) -> str:
+    starts, bins = results["starts"], results["binning"]
+    goals = {("warm", IMPORT): IMPORT_GOAL, ("warm", "first fit"): WARM_GOAL, ("cold", "in all"): COLD_GOAL}
+    rows = []
+    for what in starts["warm"]:
+        row = [what]
+        for state in ("warm", "cold"):
+            cell, goal = spread(starts[state][what]), goals.get((state, what))
+            reached = goal and common.verdict(median(starts[state][what]) <= goal)
+            row.append(f"{cell}; at most {goal:g}: {reached}" if goal else cell)
+        rows.append(row)
+    binned = [
+        [name, spread(s["ours"]), spread(s["LightGBM"]), number(median(s["LightGBM"]) / median(s["ours"]))]
+        for name, s in bins.items()
+    ]
+    return "\n\n".join(
+        [
+            f"Seconds in fresh processes: import of the package and of `ConvexBoostClassifier`, two fits of "
+            f"{arguments.rounds} rounds of the multiclass hinge on letter (16,000 rows) and a prediction of "
+            "the same rows, with the Numba cache warm and empty. “In all” leaves out the second fit; NumPy "
+            "is loaded before the clock starts.",
+            table(("", "warm cache", "empty cache"), rows),
+            "Binning from raw X (float64, C order), at most 255 bins, against "
+            "`lightgbm.Dataset(X).construct()`, which looks at no more than 200,000 rows to place its bins. "
+            "Ratio: LightGBM / ours.",
+            table(("data", "ours, s", "LightGBM, s", "ratio"), binned),
+        ]
+    )
+
+
+def main() -> None:
+    parser = common.parser(__doc__)
+    parser.add_argument("--rounds", type=int, default=500)
+    parser.add_argument("--rows", type=int, default=1_000_000, help="of the random matrix")
+    arguments = common.parse(parser, rounds=5, rows=20_000)
+    results = {"starts": first_fits(arguments), "binning": binning(arguments)}
+    common.publish(arguments, "startup", "Import, first fit, binning", page(results, arguments), results)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""The real data sets: nothing diverges, everything makes progress, with nothing set."""
+
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from convexboost.core import FunctionSpace
+from convexboost.learners.stump import Stump
+from convexboost.registry import available, resolve
+from convexboost.train import boost
+from convexboost.variants import ALGORITHMS
+
+CLASSES = ("letter", "pendigits", "satimage", "connect4")
+NUMBERS = ("california_housing", "bike_sharing", "abalone", "airfoil")
+GRADES = ("mq2008", "ohsumed", "lightgbm_rank")  #: mostly one grade, where the best constant is hard to beat
+ROWS = 1500
+
+
+@pytest.fixture(scope="module")
+def data():
+    if "CONVEXBOOST_DATA" not in os.environ:
+        pytest.skip("set CONVEXBOOST_DATA to the folder with the data sets (letter/, pendigits/, ...)")
+    folder = str(Path(__file__).parents[1] / "benchmarks")
+    sys.path.insert(0, folder)
+    try:
+        import data
+    finally:
+        sys.path.remove(folder)
+    return data
+
+
+@pytest.mark.parametrize("name", CLASSES + NUMBERS + GRADES)
+def test_auto_makes_progress_and_never_diverges(data, name):
+    X, y, categorical = getattr(data, name)()[:3]
+    rows = np.random.default_rng(0).choice(X.shape[0], min(ROWS, X.shape[0]), replace=False)
+    X, y = X[rows], y[rows]
+    space = FunctionSpace.of(len(y))
+    hypotheses = Stump(max_bins=64).bind(X, space, categorical)
+    tasks = {"classification"} if y.dtype.kind == "i" else {"regression"}
+    for loss, cls in available("convexboost.objectives").items():
+        if cls.task not in tasks:
+            continue
+        objective = resolve("loss", loss, {loss: cls}).bind(y, space)
+        for algorithm in ALGORITHMS:
+            result = boost(objective, hypotheses, algorithm=algorithm, max_weak_learners=150)
+            assert not result.diverged, (loss, algorithm, result.reason)
+            values = result.history["objective"]
+            assert np.isfinite(values).all()
+            if algorithm in ("residual", "repeated") and name not in GRADES:
+                assert values.min() < 0.98 * values[0], (loss, algorithm)
+
+
+def test_residual_is_far_ahead_of_naive_on_letter(data):
+    """Figure 3 of the paper in small: naive stalls on the multiclass hinge."""
+    X, y = data.letter()[:2]
+    space = FunctionSpace.of(len(y))
+    H, objective = (
+        Stump().bind(X, space),
+        available("convexboost.objectives")["multiclass_hinge"]().bind(y, space),
+    )
+    best = {
+        a: boost(objective, H, algorithm=a, n_rounds=200).history["objective"].min()
+        for a in ("naive", "residual")
+    }
+    assert best["residual"] < 0.6 < 0.9 < best["naive"]
