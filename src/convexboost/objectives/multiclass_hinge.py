@@ -35,19 +35,17 @@ def _sweep(
         for k in range(whole, K):
             m0 = max(m0, F[n, k])
         best = max(max(m0, m1), max(m2, m3))
+        close = kink * (abs(own) + 1.0)
+        hits, where = 0, 0  # no branches: which rows are violated cannot be predicted
+        for k in range(K):
+            hit = F[n, k] >= best - close
+            hits += hit
+            where += k * hit
         loss = 1.0 + best - own
         losses[n] = max(loss, 0.0)
-        close = kink * (abs(own) + 1.0)
-        rival = -1
-        if loss > close:
-            count = 0
-            for k in range(K):
-                count += F[n, k] >= best - close
-            tied += count > 1
-            rival = 0
-            while F[n, rival] < best - close:
-                rival += 1
-        rivals[n] = rival
+        violated = loss > close
+        tied += violated and hits > 1
+        rivals[n] = where if violated else -1
         F[n, y[n]] = own
     return tied
 
