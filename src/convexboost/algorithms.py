@@ -63,7 +63,7 @@ class Naive:
         """Every step rule fits."""
 
     def round(self, s: State) -> Round:
-        """F ← f − η proj(∇)."""
+        """Move f by −η proj(∇)."""
         s.t += 1
         delta = s.zero()
         delta.add(s.F.gradient())
@@ -99,7 +99,7 @@ class Repeated:
         """Every step rule fits."""
 
     def round(self, s: State) -> Round:
-        """F ← f − η (proj(∇) + proj(∇ − proj(∇)) + …)."""
+        """Move f by −η (proj(∇) + proj(∇ − proj(∇)) + …)."""
         s.t += 1
         delta = s.zero()
         delta.add(s.F.gradient())

@@ -18,8 +18,9 @@ from convexboost.core import Constants, Direction, Move, Scores
 
 Memory = dict[str, Any]
 
-#: `auto` enlarges the ensemble by this factor at a time.
-ENLARGE = 2**0.5
+#: From this round on `auto` may enlarge the ensemble, by this factor at a time, while more than this share
+#: of the start is left to gain.  Earlier, or closer to the floor, it would buy confidence, not accuracy.
+ENLARGE_FROM, ENLARGE, ENLARGE_ABOVE = 20, 2**0.5, 0.3
 
 
 def _positive(**parameters: float) -> None:
@@ -197,9 +198,10 @@ class Auto(Step):
 
     Theorem A'' wants a ≈ D/√2, where D is the distance to the optimum.  By convexity D ≥ (R − R*)/‖∇‖, so a
     starts at (R − floor)/(√2 ‖∇‖), the floor being the known minimum of the loss.  Half the distance
-    travelled takes over when it is larger.  In rounds 3, 4, 5, 7, 9, 12, … (each a quarter later) the whole
-    ensemble is enlarged step by step as long as that lowers the objective, which costs a few evaluations
-    and no weak learner, and makes up for a scale that was too small.  Nothing depends on the units of y.
+    travelled takes over when it is larger (looked up in rounds 3, 4, 5, 7, 9, 12, …, each a quarter later).
+    From round 20 on, in the same rounds, the whole ensemble is enlarged by √2 if that lowers the objective
+    and the objective is still far from its floor: one evaluation and no weak learner, to make up for a scale
+    that was too small.  Nothing depends on the units of y.
     """
 
     name: ClassVar[str] = "auto"
@@ -222,9 +224,11 @@ class Auto(Step):
         factor = 1.0
         if t >= memory["next"]:
             memory["next"] = math.ceil(1.25 * t)
-            best = scores.value()
-            while enlarge and best < memory["start"] and (value := scores.rescaled(ENLARGE * factor)) < best:
-                best, factor = value, ENLARGE * factor
+            floor = scores.constants.minimum or 0.0
+            value, start = scores.value() - floor, memory["start"] - floor
+            may = enlarge and t >= ENLARGE_FROM and ENLARGE_ABOVE * start < value < start
+            if may and scores.rescaled(ENLARGE) - floor < value:
+                factor = ENLARGE
             memory["a"] = max(memory["a"], factor * scores.distance() / 2)
         return factor
 
