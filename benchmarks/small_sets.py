@@ -26,7 +26,7 @@ MODELS = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, help="write the table as Markdown")
     out = parser.parse_args().out
     lines = [
