@@ -33,7 +33,7 @@ class Record:
     objective: float  #: R after the round
     validation: float  #: the loss on the validation set after the round; NaN without one
     edge: float  #: of the vector projected in this round; NaN where its norm is not known
-    intrinsic_edge: float  #: the same inside span(H); measured every few rounds by `residual`
+    intrinsic_edge: float  #: the same inside span(H); every tenth round of `residual`, where that is cheap
     step: float
     weak_learners: int  #: trained so far
     gradient_evaluations: int  #: so far

@@ -45,6 +45,9 @@ class Part:
     def slope(self, a):
         return self.line.slope(a)
 
+    def n_rows(self):
+        return len(self.scores.F)
+
     def gradient(self):
         """‖∇‖² and the largest entry."""
         G = self.scores.gradient()
@@ -138,6 +141,9 @@ class RemoteSample:
 
     def column(self, j):
         return j
+
+    def __len__(self):
+        return self.workers.total("n_rows")
 
     @cached_property
     def mass(self):

@@ -40,8 +40,10 @@ from convexboost.kernels.stumps import CLASS, leaf_counts, project, pursue, subt
 from convexboost.learners._bins import MAX_BINS, BinMapper, BinnedSample, bin_sample
 
 MAX_TABLE_BYTES = 512 * 2**20
-#: Up to this many bins the span of the stumps is factorised, for the intrinsic edge.
+#: Up to this many bins the span of the stumps is factorised for steps that need it …
 MAX_SPAN_BINS = 2048
+#: … and up to so many operations (some tens of milliseconds) only to report the intrinsic edge.
+MAX_EDGE_OPERATIONS = 1e8
 #: The intrinsic edge of a residual is measured in one round of this many.
 INTRINSIC_EVERY = 10
 
@@ -189,12 +191,11 @@ class PairTable:
 class StumpSet:
     """All stumps of one kind on a binned sample."""
 
-    def __init__(self, sample: BinnedSample, kind: int, max_table_bytes: int | None = None) -> None:
+    def __init__(self, sample: BinnedSample, kind: int, max_table_bytes: int = MAX_TABLE_BYTES) -> None:
         self.sample, self.kind = sample, kind
-        self._drift: tuple[list[Move], int, Array] | None = (
-            None  #: histogram of F − start, and up to which move
-        )
-        self.pairs = PairTable(sample, MAX_TABLE_BYTES if max_table_bytes is None else max_table_bytes)
+        #: histogram of F − start: of which moves, up to which, and the table
+        self._drift: tuple[list[Move], int, Array] | None = None
+        self.pairs = PairTable(sample, max_table_bytes)
 
     @property
     def mapper(self) -> BinMapper:
@@ -220,6 +221,12 @@ class StumpSet:
         if self.mapper.offsets[-1] > MAX_SPAN_BINS or not self.pairs.fits:
             return None
         return Span.of(self.pairs.whole())
+
+    @property
+    def edges_are_cheap(self) -> bool:
+        """Return whether the span costs so little that it may be found only to report an edge."""
+        counting = len(self.sample) * self.sample.n_features**2
+        return counting + int(self.mapper.offsets[-1]) ** 3 / 3 <= MAX_EDGE_OPERATIONS
 
     def histogram(self, gradient: Gradient) -> Array:
         """Σ of p_n ∇_n over the rows of each bin; a ridge term comes from the pair table, not from rows."""
@@ -358,7 +365,10 @@ class HistogramTarget(Target):
         self.table = table.copy()
 
     def _intrinsic_edge(self, norm: float) -> float:
-        if self.norm > 0.0 or self.n_projections % INTRINSIC_EVERY or (span := self.stumps.span) is None:
+        if self.norm > 0.0 or self.n_projections % INTRINSIC_EVERY or not self.stumps.edges_are_cheap:
+            return math.nan
+        span = self.stumps.span
+        if span is None:
             return math.nan
         return norm / float(np.sqrt(np.sum(span.whiten(self.table) ** 2)))
 
