@@ -6,7 +6,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import joblib
 import numpy as np
@@ -31,10 +31,27 @@ from convexboost.estimators._frames import Columns, is_frame
 from convexboost.learners._histogram import StumpLearner
 from convexboost.learners.classifier import Classifier
 from convexboost.learners.regressor import Regressor
-from convexboost.objectives._base import Loss
+from convexboost.objectives._base import Loss, Pointwise
 from convexboost.registry import available, resolve
 from convexboost.train import OUTPUTS, Record, boost
 from convexboost.variants import ALGORITHMS
+
+
+class Rows(NamedTuple):
+    """What has one entry per sample."""
+
+    X: Any
+    y: Any
+    weight: Array | None
+    offset: Array | None
+
+    def take(self, which: Any) -> Rows:
+        """Return some of the rows."""
+        return Rows(*(None if part is None else part[which] for part in self))
+
+    def bind(self, loss: Loss, n_classes: int | None) -> Pointwise:
+        """Make the objective on these rows."""
+        return loss.bind(self.y, FunctionSpace.of(self.X.shape[0], self.weight), n_classes)
 
 
 class BaseConvexBoost(BaseEstimator):
@@ -71,52 +88,20 @@ class BaseConvexBoost(BaseEstimator):
     ) -> BaseConvexBoost:
         self._check_parameters()
         loss, learner = self._loss(), self._learner()
-        X, y = self._check_training(X, y)
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
-        _check_weight(sample_weight, weight)
-        offset = None if offset is None else _check_offset(offset, len(weight))
-        kept = weight > 0
-        if not kept.all():  # rows of zero weight are not part of the space
-            X, y, weight = X[kept], y[kept], weight[kept]
-            offset = None if offset is None else offset[kept]
-        targets, n_classes = self._encode_targets(y)
+        rows, n_classes = self._training_rows(X, y, sample_weight, offset)
         rng = check_random_state(self.random_state)
+        rows, held_out = self._validation_rows(rows, X_val, y_val, rng)
 
-        if (X_val is None) != (y_val is None):
-            missing = "y_val" if y_val is None else "X_val"
-            raise ValueError(f"`X_val` and `y_val` go together, but `{missing}` is missing")
-        held_out = None
-        if X_val is not None and offset is not None:
-            raise ValueError(
-                "`offset` and `X_val` cannot be combined: there is no offset for the validation rows"
-            )
-        if X_val is not None:
-            X_val = self._check_inputs(X_val, parameter="X_val")
-            targets_val = self._encode_validation_targets(y_val)
-            if X_val.shape[0] != len(targets_val):
-                raise ValueError(
-                    f"`y_val` must have {X_val.shape[0]} rows like `X_val`, got {len(targets_val)}"
-                )
-            held_out = (X_val, targets_val, None, None)
-        elif self.early_stopping:
-            X, targets, weight, offset, held_out = self._hold_out(X, targets, weight, offset, rng)
-
-        space = FunctionSpace.of(X.shape[0], weight)
-        objective = loss.bind(targets, space, n_classes).with_l2(float(self.l2))
-        hypotheses = learner.bind(X, space, np.flatnonzero(self._columns.categorical), self._n_threads())
-        if offset is not None and offset.shape[1] != objective.n_outputs:
-            raise ValueError(f"`offset` must have {objective.n_outputs} columns, got {offset.shape[1]}")
-        start = objective.start() if offset is None else np.zeros(objective.n_outputs)
+        objective = rows.bind(loss, n_classes).with_l2(float(self.l2))
+        categorical = np.flatnonzero(self._columns.categorical)
+        hypotheses = learner.bind(rows.X, objective.space, categorical, self._n_threads())
+        if rows.offset is not None and rows.offset.shape[1] != objective.n_outputs:
+            raise ValueError(f"`offset` must have {objective.n_outputs} columns, got {rows.offset.shape[1]}")
+        start = objective.start() if rows.offset is None else np.zeros(objective.n_outputs)
         validation = None
         if held_out is not None:
-            X_val, targets_val, weight_val, offset_val = held_out
-            space_val = FunctionSpace.of(X_val.shape[0], weight_val)
-            validation = loss.bind(targets_val, space_val, n_classes).scores(
-                hypotheses.mapper.prepare(X_val), start, offset_val
-            )
-        callbacks = list(self.callbacks or [])
-        if self.verbose:
-            callbacks.append(_Report(self.n_rounds, self.verbose))
+            inputs = hypotheses.mapper.prepare(held_out.X)
+            validation = held_out.bind(loss, n_classes).scores(inputs, start, held_out.offset)
         result = boost(
             objective,
             hypotheses,
@@ -126,11 +111,14 @@ class BaseConvexBoost(BaseEstimator):
             max_weak_learners=self.max_weak_learners,
             output=self.output,
             start=start,
-            offset=offset,
+            offset=rows.offset,
             validation=validation,
             n_iter_no_change=self.n_iter_no_change if self.early_stopping else None,
             random_state=np.random.default_rng(rng.randint(2**31)),
-            callbacks=callbacks,
+            callbacks=[
+                *(self.callbacks or []),
+                *([_Report(self.n_rounds, self.verbose)] if self.verbose else []),
+            ],
         )
         if result.diverged:
             warnings.warn(
@@ -156,8 +144,8 @@ class BaseConvexBoost(BaseEstimator):
 
     # -- input -------------------------------------------------------------------------------------
 
-    def _check_training(self, X: Any, y: Any) -> tuple[Any, Any]:
-        """Return X as numbers, and y checked but not encoded."""
+    def _training_rows(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> tuple[Rows, int | None]:
+        """Check everything that has a row per sample; rows of zero weight are not part of the space."""
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         X = _as_columns(X)
@@ -165,7 +153,30 @@ class BaseConvexBoost(BaseEstimator):
         X = self._check_inputs(X, reset=True)
         y = self._check_targets(y)
         check_consistent_length(X, y)
-        return X, y
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        _check_weight(sample_weight, weight)
+        rows = Rows(X, y, weight, None if offset is None else _check_offset(offset, len(weight)))
+        if not (weight > 0).all():
+            rows = rows.take(weight > 0)
+        targets, n_classes = self._encode_targets(rows.y)
+        return rows._replace(y=targets), n_classes
+
+    def _validation_rows(self, rows: Rows, X_val: Any, y_val: Any, rng: Any) -> tuple[Rows, Rows | None]:
+        """Return what to train on and what to validate on: the rows given, some held out, or none."""
+        if (X_val is None) != (y_val is None):
+            missing = "y_val" if y_val is None else "X_val"
+            raise ValueError(f"`X_val` and `y_val` go together, but `{missing}` is missing")
+        if X_val is None:
+            return self._hold_out(rows, rng) if self.early_stopping else (rows, None)
+        if rows.offset is not None:
+            raise ValueError(
+                "`offset` and `X_val` cannot be combined: there is no offset for the validation rows"
+            )
+        X_val = self._check_inputs(X_val, parameter="X_val")
+        targets = self._encode_validation_targets(y_val)
+        if X_val.shape[0] != len(targets):
+            raise ValueError(f"`y_val` must have {X_val.shape[0]} rows like `X_val`, got {len(targets)}")
+        return rows, Rows(X_val, targets, None, None)
 
     def _check_inputs(self, X: Any, *, reset: bool = False, parameter: str = "X") -> Any:
         tags = get_tags(self).input_tags
@@ -195,25 +206,24 @@ class BaseConvexBoost(BaseEstimator):
     def _encode_validation_targets(self, y: Any) -> Any:
         raise NotImplementedError
 
-    def _hold_out(self, X: Any, y: Any, weight: Any, offset: Any, rng: Any) -> Any:
+    def _hold_out(self, rows: Rows, rng: Any) -> tuple[Rows, Rows]:
         """Split off the validation part, stratified for classes where they allow it."""
-        n_held = int(np.ceil(self.validation_fraction * len(y)))
-        if n_held >= len(y):
+        n_rows = len(rows.y)
+        n_held = int(np.ceil(self.validation_fraction * n_rows))
+        if n_held >= n_rows:
             raise ValueError(
-                f"`early_stopping` holds out {n_held} of n_samples={len(y)} rows and leaves none; "
+                f"`early_stopping` holds out {n_held} of n_samples={n_rows} rows and leaves none; "
                 "give `X_val` and `y_val` instead"
             )
         stratify = None
         if self._task == "classification":
-            counts = np.bincount(y)
+            counts = np.bincount(rows.y)
             counts = counts[counts > 0]
-            stratify = y if counts.min() >= 2 and min(n_held, len(y) - n_held) >= len(counts) else None
-        rows, held = train_test_split(
-            np.arange(len(y)), test_size=n_held, random_state=rng, stratify=stratify
+            stratify = rows.y if counts.min() >= 2 and min(n_held, n_rows - n_held) >= len(counts) else None
+        kept, held = train_test_split(
+            np.arange(n_rows), test_size=n_held, random_state=rng, stratify=stratify
         )
-        parts = [None if part is None else (part[rows], part[held]) for part in (X, y, weight, offset)]
-        kept = [None if part is None else part[0] for part in parts]
-        return (*kept, tuple(None if part is None else part[1] for part in parts))
+        return rows.take(kept), rows.take(held)
 
     # -- parameters --------------------------------------------------------------------------------
 
