@@ -51,7 +51,12 @@ def run(out: Path, weak_learners: int) -> None:
 def _compile() -> None:
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 2)), rng.integers(3, size=60)
-    ConvexBoostClassifier("multiclass_hinge", n_rounds=2).fit(X, y)
+    for algorithm in PAPER:
+        list(
+            ConvexBoostClassifier("multiclass_hinge", algorithm=algorithm, n_rounds=2)
+            .fit(X, y)
+            .staged_predict(X)
+        )
 
 
 def _compare(console: Console, weak_learners: int) -> list[Curves]:
