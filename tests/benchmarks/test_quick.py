@@ -66,7 +66,7 @@ def test_the_figure_is_drawn_from_the_results(out):
     assert (out / "speed.png").stat().st_size > 10_000
 
 
-def test_the_bench_command_passes_its_options_on():
+def test_the_bench_command_passes_its_options_on(out):
     done = subprocess.run(
         [sys.executable, "-c", "from convexboost.cli import main; main()", "bench", "--only", "nothing"],
         capture_output=True,
