@@ -2,7 +2,8 @@
 
     python benchmarks/small_sets.py --out docs/benchmarks/small_sets.md
 
-Not a race: a guard against steps that fit small, separable data with a handful of overconfident stumps.
+Not a race: a guard against steps that fit small, separable data with a handful of overconfident stumps.  The
+two guards in `step="auto"` were chosen by looking at these four sets.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ def main() -> None:
         "# Small data sets, five-fold cross-validation",
         "",
         "Command: `python benchmarks/small_sets.py --out docs/benchmarks/small_sets.md`",
+        "",
+        'The two guards in `step="auto"` were chosen by looking at these four sets: not a held-out result.',
         "",
         "| data | model (all boost stumps) | accuracy | log-loss |",
         "|---|---|---|---|",
