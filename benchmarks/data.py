@@ -9,7 +9,14 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from sklearn.datasets import load_svmlight_file
+from sklearn.datasets import (
+    load_diabetes,
+    load_linnerud,
+    load_svmlight_file,
+    make_friedman1,
+    make_gaussian_quantiles,
+    make_hastie_10_2,
+)
 
 
 def folder() -> Path:
@@ -94,6 +101,29 @@ def lightgbm_rank():
     return X, y, None
 
 
+def diabetes():
+    return *load_diabetes(return_X_y=True), None
+
+
+def friedman():
+    return *make_friedman1(2000, 10, noise=1.0, random_state=0), None
+
+
+def linnerud_weight():
+    X, Y = load_linnerud(return_X_y=True)
+    return X, Y[:, 0], None
+
+
+def hastie():
+    X, y = make_hastie_10_2(4000, random_state=0)
+    return X, _classes(y), None
+
+
+def gaussian_quantiles():
+    return *make_gaussian_quantiles(n_samples=4000, n_features=10, n_classes=5, random_state=0), None
+
+
 CLASSIFICATION = (letter, pendigits, satimage, connect4)
 REGRESSION = (california_housing, bike_sharing, abalone, airfoil)
 GRADED = (mq2008, ohsumed, lightgbm_rank)  #: grades: both classes and numbers
+HELD_OUT = (hastie, gaussian_quantiles, diabetes, friedman, linnerud_weight)  #: no download
