@@ -179,6 +179,12 @@ def merge(terms: Sequence[Term]) -> list[Term]:
     return [merged for kind, group in by_kind(terms).items() for merged in kind.merge(group)]
 
 
+def add_all(F: Array, inputs: Any, terms: Sequence[Term]) -> None:
+    """F += Σ weight * h(inputs), in place, kind by kind."""
+    for kind, group in by_kind(terms).items():
+        kind.add_all(F, inputs, group)
+
+
 @dataclass(frozen=True)
 class Direction:
     """A weighted sum of hypotheses.  A projection is one with a single term.
@@ -214,8 +220,7 @@ class Direction:
 
     def add_to(self, F: Array, inputs: Any) -> None:
         """F += direction(inputs), in place."""
-        for weight, h in self.terms if len(self.terms) == 1 else merge(self.terms):
-            h.add_to(F, inputs, weight)
+        add_all(F, inputs, self.terms if len(self.terms) == 1 else merge(self.terms))
 
 
 ZERO = Direction((), 0.0)
@@ -418,8 +423,7 @@ class AdditiveModel:
         """Return the scores at X, (n_samples, n_outputs)."""
         inputs = self.mapper.prepare(X)
         F = self._constant(inputs)
-        for kind, terms in by_kind(self.collapse()).items():
-            kind.add_all(F, inputs, terms)
+        add_all(F, inputs, self.collapse())
         return F
 
     def collapse(self) -> list[Term]:

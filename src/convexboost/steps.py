@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from scipy.optimize import brentq
 
-from convexboost.core import Constants, Direction, Move, Scores
+from convexboost.core import ZERO, Constants, Direction, Move, Scores
 
 Memory = dict[str, Any]
 
@@ -197,7 +197,8 @@ class Auto(Step):
     """AdaNorm with a scale that finds itself: η_t = a_t/√(Σ_{j ≤ t} ‖h_j‖²).
 
     Theorem A'' wants a ≈ D/√2, where D is the distance to the optimum.  By convexity D ≥ (R − R*)/‖∇‖, so a
-    starts at (R − floor)/(√2 ‖∇‖), the floor being the known minimum of the loss.  Half the distance
+    starts at (R − floor)/(√2 ‖∇‖), the floor being the known minimum of the loss; while twice that brings the
+    first step lower, it is doubled (the stronger the learner, the further it pays to go).  Half the distance
     travelled takes over when it is larger (looked up in rounds 3, 4, 5, 7, 9, 12, …, each a quarter later).
     From round 20 on, in the same rounds, the whole ensemble is enlarged by √2 if that lowers the objective
     and the objective is still far from its floor: one evaluation and no weak learner, to make up for a scale
@@ -208,19 +209,31 @@ class Auto(Step):
 
     def size(self, t: int, scores: Scores, norm: float, memory: Memory, owed: float = 0.0) -> float:
         """Return a_t over the root of the sum of squares so far; `a` follows the distance travelled."""
+        self._begin(scores, memory)
         self._follow(t, scores, memory, enlarge=False)
         return self._eta(norm, memory)
 
     def __call__(self, t: int, scores: Scores, h: Direction, memory: Memory) -> Move:
         """Move by −η_t h, and now and then enlarge the ensemble."""
+        self._begin(scores, memory, h)
         shrink = self._follow(t, scores, memory, enlarge=True)
         eta = self._eta(h.norm, memory)
         return Move(h * -eta, eta, shrink)
 
+    def _begin(self, scores: Scores, memory: Memory, h: Direction = ZERO) -> None:
+        """Choose a for the first round; `h` is its direction, where that is known."""
+        if "a" in memory:
+            return
+        a = _distance_bound(scores) / math.sqrt(2)
+        if a > 0.0 and h.norm > 0.0:
+            ray = scores.along(h * (-1.0 / h.norm))
+            here, further = ray(a), ray(2 * a)
+            while further < here and math.isfinite(2 * a):
+                a, here, further = 2 * a, further, ray(4 * a)
+        memory.update(a=a, start=scores.value(), squares=0.0, next=3)
+
     def _follow(self, t: int, scores: Scores, memory: Memory, enlarge: bool) -> float:
         """Update a; return the factor by which the ensemble should grow."""
-        if "a" not in memory:
-            memory.update(a=_distance_bound(scores) / math.sqrt(2), start=scores.value(), squares=0.0, next=3)
         factor = 1.0
         if t >= memory["next"]:
             memory["next"] = math.ceil(1.25 * t)

@@ -17,6 +17,7 @@ from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from convexboost import ConvexBoostClassifier, ConvexBoostRegressor
+from convexboost.learners.additive import Additive
 from convexboost.learners.stump import Stump
 from convexboost.objectives.quantile import Quantile
 from convexboost.registry import available
@@ -42,6 +43,8 @@ ESTIMATORS = [
     ConvexBoostRegressor("absolute", Ridge(), "residual", n_rounds=8, residual_decay=0.5),
     ConvexBoostRegressor("half_squared", "stump", "repeated", n_rounds=8, step="inverse_time"),
     ConvexBoostRegressor("half_squared", "sign_stump", "naive", n_rounds=20, step="constant:0.9"),
+    ConvexBoostClassifier("multiclass_hinge", "additive", "naive", n_rounds=8),
+    ConvexBoostRegressor("absolute", Additive(n_steps=3, smooth=False), n_rounds=12, l2=0.01),
 ]
 
 

@@ -208,6 +208,11 @@ def test_boosting_lowers_the_objective(learner, algorithm, X, space, rng):
     n_rounds = 4 if algorithm == "repeated" else 8
     objective = Softmax().bind(y, space)
     result = boost(
-        objective, learner.bind(X, space), algorithm=algorithm, step="inverse_sqrt", n_rounds=n_rounds
+        objective,
+        learner.bind(X, space),
+        algorithm=algorithm,
+        step="inverse_sqrt",
+        n_rounds=n_rounds,
+        random_state=0,
     )
     assert min(result.history["objective"]) < 0.8 * result.records[0].objective

@@ -3,6 +3,9 @@
 import numpy as np
 from numba import njit
 
+#: Rows handled together: their scores stay in the cache while all features are visited.
+BLOCK = 128
+
 
 @njit(cache=True, nogil=True)
 def _bin(value, cuts, first, last):
@@ -40,3 +43,16 @@ def add_tables(F, X, features, cuts, cut_ends, tables, table_ends, start, stop):
                 row = table_ends[i] + _bin(value, cuts, cut_ends[i], cut_ends[i + 1])
             for k in range(F.shape[1]):
                 F[n, k] += tables[row, k]
+
+
+@njit(cache=True, nogil=True)
+def add_codes(F, codes, features, tables, ends, start, stop):
+    """As `add_tables`, for rows whose bins are known: codes is (n_features, n_samples)."""
+    for begin in range(start, stop, BLOCK):
+        end = min(begin + BLOCK, stop)
+        for i in range(len(features)):
+            column, first = codes[features[i]], ends[i]
+            for n in range(begin, end):
+                row = first + column[n]
+                for k in range(F.shape[1]):
+                    F[n, k] += tables[row, k]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import groupby
 from typing import Any
 
 import joblib
@@ -15,8 +16,9 @@ from numpy.typing import NDArray
 
 from convexboost.core import Array, FunctionSpace, Gradient, PairGradient
 from convexboost.kernels import parallel
-from convexboost.kernels.binning import encode
+from convexboost.kernels.binning import add_codes, add_tables, encode
 from convexboost.kernels.histogram import (
+    add_lookup,
     add_pairs,
     add_pairs_sparse,
     add_rows,
@@ -168,6 +170,35 @@ class BinnedInputs:
             self._cache[j] = self.mapper.columns[j].encode(np.asarray(values, float))
         return self._cache[j]
 
+    def add_tables(self, F: Array, features: Sequence[int], tables: Sequence[Array]) -> None:
+        """F[n, :] += Σ table[bin of n in its feature], in the order given.
+
+        Numeric columns that follow each other are added in one pass, without writing out their bins.
+        """
+        for in_one_pass, run in groupby(zip(features, tables, strict=True), self._has_cuts):
+            if in_one_pass:
+                self._add_run(F, *zip(*run, strict=True))
+            else:
+                for j, table in run:
+                    add_lookup(F, self.column(j), table, 0, len(F))
+
+    def _has_cuts(self, term: tuple[int, Array]) -> bool:
+        return self.mapper.columns[term[0]].cuts is not None and not sp.issparse(self.X)
+
+    def _add_run(self, F: Array, features: Sequence[int], tables: Sequence[Array]) -> None:
+        columns, (table, table_ends) = np.array(features), _stack(tables)
+        cuts, cut_ends = _stack([self.mapper.columns[j].cuts for j in features])
+
+        def task(start: int, stop: int) -> None:
+            add_tables(F, self.X, columns, cuts, cut_ends, table, table_ends, start, stop)
+
+        parallel.run(task, len(F), F.size * len(columns), self.n_threads)
+
+
+def _stack(tables: Sequence[Any]) -> tuple[Array, NDArray[np.int64]]:
+    """Return the tables under each other, and where each begins (and the last ends)."""
+    return np.concatenate(tables), np.cumsum([0, *map(len, tables)])
+
 
 class BinnedSample(ABC):
     """The training rows, all columns binned.  All its sums over rows are exact in fixed point."""
@@ -220,6 +251,11 @@ class BinnedSample(ABC):
     def column(self, j: int) -> Codes:
         """Return the bin of each row in feature j."""
 
+    def add_tables(self, F: Array, features: Sequence[int], tables: Sequence[Array]) -> None:
+        """F[n, :] += Σ table[bin of n in its feature], feature by feature in the order given."""
+        for j, table in zip(features, tables, strict=True):
+            add_lookup(F, self.column(j), table, 0, len(F))
+
     @abstractmethod
     def _add_rows(self, G: Array, factor: float, first: int, last: int, out: NDArray[np.int64]) -> None: ...
 
@@ -259,6 +295,15 @@ class DenseSample(BinnedSample):
             self._add_signs(since.rows, gradient.plus[since.rows], gradient.minus, 1)
         self._signs_of = gradient.token
         return self._signs / self.unit
+
+    def add_tables(self, F: Array, features: Sequence[int], tables: Sequence[Array]) -> None:
+        """F[n, :] += Σ table[bin of n in its feature], in one pass."""
+        columns, (table, ends) = np.asarray(features, np.int64), _stack(tables)
+
+        def task(start: int, stop: int) -> None:
+            add_codes(F, self.codes, columns, table, ends, start, stop)
+
+        parallel.run(task, len(F), F.size * len(features), self.n_threads)
 
     def _add_signs(self, rows: Any, plus: Any, minus: Any, sign: int) -> None:
         def task(first: int, last: int) -> None:

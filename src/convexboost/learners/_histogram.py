@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache, cached_property
 from numbers import Integral
@@ -34,7 +35,6 @@ from convexboost.core import (
     merge,
 )
 from convexboost.kernels import parallel
-from convexboost.kernels.binning import add_tables
 from convexboost.kernels.histogram import add_lookup
 from convexboost.kernels.stumps import CLASS, leaf_counts, project, pursue, subtract
 from convexboost.learners._bins import MAX_BINS, BinMapper, BinnedSample, bin_sample
@@ -53,6 +53,11 @@ N_LEAVES = 3
 @cache
 def _blas() -> ThreadpoolController:
     return ThreadpoolController().select(user_api="blas")
+
+
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """Products inside do not depend on the number of threads."""
+    return _blas().limit(limits=1)
 
 
 @dataclass(frozen=True)
@@ -95,29 +100,9 @@ class BinFunction(Hypothesis):
 
     @classmethod
     def add_all(cls, F: Array, inputs: Any, terms: Sequence[Term]) -> None:
-        """Add numeric features in one pass over the rows, without writing out their bins."""
-        X = getattr(inputs, "X", None)
-        cut = [inputs.mapper.columns[_feature(term)].cuts is not None for term in terms]
-        numeric = [term for term, is_cut in zip(terms, cut, strict=True) if is_cut]
-        super().add_all(F, inputs, [term for term, is_cut in zip(terms, cut, strict=True) if not is_cut])
-        if not isinstance(X, np.ndarray) or not numeric:
-            super().add_all(F, inputs, numeric)
-            return
-        features = np.array([_feature(term) for term in numeric])
-        cuts = [inputs.mapper.columns[j].cuts for j in features]
-        tables = [weight * h.table for weight, h in numeric if isinstance(h, BinFunction)]
-        cut_ends, table_ends = (np.cumsum([0, *map(len, parts)]) for parts in (cuts, tables))
-        every_cut, every_table = np.concatenate(cuts), np.concatenate(tables)
-
-        def task(start: int, stop: int) -> None:
-            add_tables(F, X, features, every_cut, cut_ends, every_table, table_ends, start, stop)
-
-        parallel.run(task, len(F), F.size * len(features), inputs.n_threads)
-
-
-def _feature(term: Term) -> int:
-    assert isinstance(term[1], BinFunction)
-    return term[1].feature
+        """Add them all in one pass over the rows."""
+        stumps = [(weight, h) for weight, h in terms if isinstance(h, BinFunction)]
+        inputs.add_tables(F, [h.feature for _, h in stumps], [weight * h.table for weight, h in stumps])
 
 
 @dataclass(frozen=True)
@@ -132,15 +117,14 @@ class Span:
 
     def whiten(self, table: Array) -> Array:
         """Map Πv to Euclidean coordinates: ⟨Πv, Πw⟩ = ⟨whiten(v), whiten(w)⟩."""
-        # One BLAS thread: the bits must not depend on how many there are.
-        with _blas().limit(limits=1):
+        with one_blas_thread():
             out: Array = solve_triangular(self.factor, table[self.basis], lower=True, check_finite=False)
         return out
 
     @classmethod
     def of(cls, pairs: Array) -> Span:
         """Factorise the whole pair table."""
-        with _blas().limit(limits=1):
+        with one_blas_thread():
             factor, pivots, rank, _ = lapack.dpstrf(pairs, lower=1, tol=1e-12 * float(pairs.diagonal().max()))
         return cls(pivots[:rank].astype(np.int64) - 1, np.tril(factor[:rank, :rank]))
 
@@ -238,11 +222,15 @@ class StumpSet:
             _, done, drift = self._drift
         for move in moves[done:]:
             drift = move.shrink * drift
-            for weight, h in move.direction.terms:
-                assert isinstance(h, BinFunction)
-                subtract(drift, self.pairs.shares(h), self.sample.unit, -weight, h.values)
+            self.subtract(-move.direction, drift)
         self._drift = (moves, len(moves), drift)
         return part + gradient.l2 * drift
+
+    def subtract(self, direction: Direction, table: Array) -> None:
+        """Subtract the histogram of a direction from a table, in place."""
+        for weight, h in direction.terms:
+            assert isinstance(h, BinFunction)
+            subtract(table, self.pairs.shares(h), self.sample.unit, weight, h.values)
 
     def stump(self, j: int, leaves: NDArray[np.uint8], values: Array) -> BinFunction:
         """Make a hypothesis from what the kernels filled in."""
@@ -290,9 +278,10 @@ class HistogramTarget(Target):
         if not math.isnan(self.norm):
             squared = self.norm * self.norm - 2.0 * self.dot(direction) + direction.norm * direction.norm
             self.norm = math.sqrt(max(squared, 0.0))
-        for weight, h in direction.terms:
-            assert isinstance(h, BinFunction)
-            subtract(self.table, self.stumps.pairs.shares(h), self.stumps.sample.unit, weight, h.values)
+        self._subtract(direction)
+
+    def _subtract(self, direction: Direction) -> None:
+        self.stumps.subtract(direction, self.table)
 
     def projections(self, count: int, rng: np.random.Generator, tolerance: float) -> list[Direction]:
         """Project and subtract up to `count` times, in one compiled call where the pair table fits."""

@@ -1,0 +1,203 @@
+"""All stumps at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+
+from convexboost.core import (
+    ROUNDING,
+    ZERO,
+    Array,
+    Direction,
+    FunctionSpace,
+    Gradient,
+    Hypothesis,
+    Target,
+    Term,
+)
+from convexboost.kernels.additive import average_projections
+from convexboost.kernels.stumps import VECTOR
+from convexboost.learners._bins import BinnedSample, bin_sample
+from convexboost.learners._histogram import (
+    HistogramTarget,
+    StumpLearner,
+    StumpSet,
+    one_blas_thread,
+)
+
+
+@dataclass(frozen=True)
+class Additive(StumpLearner):
+    """A sum of stumps, many on every feature: one function of each feature per round.
+
+    The best stump is one direction of many; as long as the rows must be read anyway, it pays to use them all.
+    The mean of the projections of Δ on all stumps of a feature, summed over the features, is the first step;
+    `n_steps` conjugate gradient steps from there approach the projection on all additive functions.  The
+    model is what stumps would give, a sum of functions of one feature each, in a hundredth of the rounds.
+
+    Parameters
+    ----------
+    n_steps : int
+        Conjugate gradient steps.  With more of them a round does more, and the functions get rougher.
+    smooth : bool
+        False: begin with the mean of each bin instead of the mean of all stumps.  Fits the training set in
+        the fewest rounds, and other data worse.  Categorical features always do this.
+
+    """
+
+    n_steps: int = 1
+    smooth: bool = True
+    name: ClassVar[str] = "additive"
+    kind: ClassVar[int] = VECTOR
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not (isinstance(self.n_steps, Integral) and self.n_steps >= 1):
+            raise ValueError(f"`n_steps` must be a positive whole number, got {self.n_steps!r}")
+
+    def bind(self, X: Any, space: FunctionSpace, categorical: Any = None, n_threads: int = 1) -> AdditiveSet:
+        """Bin the training inputs."""
+        sample = bin_sample(X, space, self.max_bins, categorical, n_threads)
+        return AdditiveSet(sample, self.n_steps, self.smooth, int(self.max_table_mb * 2**20))
+
+
+@dataclass(frozen=True)
+class AdditiveFunction(Hypothesis):
+    """A sum of functions of one feature each: their values in all bins, (total bins, n_outputs)."""
+
+    table: Array
+
+    def add_to(self, F: Array, inputs: Any, weight: float) -> None:
+        """F += weight * h(inputs)."""
+        tables = np.split(weight * self.table, inputs.mapper.offsets[1:-1])
+        inputs.add_tables(F, range(len(tables)), tables)
+
+    @classmethod
+    def merge(cls, terms: Sequence[Term]) -> Sequence[Term]:
+        """Sum the tables: an ensemble of any length is one such function."""
+        return [(1.0, cls(_values(Direction(tuple(terms), math.nan))))]
+
+
+def _values(direction: Direction) -> Array:
+    """Return the values of a sum of additive functions in all bins."""
+    terms = [(weight, h) for weight, h in direction.terms if isinstance(h, AdditiveFunction)]
+    assert len(terms) == len(direction.terms) > 0
+    out = terms[0][0] * terms[0][1].table
+    for weight, h in terms[1:]:
+        out += weight * h.table
+    return out
+
+
+class AdditiveSet(StumpSet):
+    """All additive functions of a binned sample: f(x) = Σ_j f_j(x_j), constant on bins.
+
+    Such a function is a table over all bins, w; its histogram is C w with the pair table C.
+    """
+
+    def __init__(self, sample: BinnedSample, n_steps: int, smooth: bool, max_table_bytes: int) -> None:
+        super().__init__(sample, VECTOR, max_table_bytes)
+        self.n_steps = n_steps
+        self.whole = self.mapper.categorical | (not smooth)
+
+    def zero(self, n_outputs: int) -> AdditiveTarget:
+        """Δ = 0."""
+        return AdditiveTarget(self, np.zeros((self.mapper.offsets[-1], n_outputs)))
+
+    @cached_property
+    def _pair_table(self) -> Array | None:
+        """Return C where that is cheaper than two passes over the rows, and fits."""
+        n_bins = int(self.mapper.offsets[-1])
+        if n_bins**2 > 2 * len(self.sample) * self.sample.n_features or not self.pairs.fits:
+            return None
+        return self.pairs.whole()
+
+    def histogram_of(self, table: Array) -> Array:
+        """Return C w."""
+        if self._pair_table is not None:
+            with one_blas_thread():
+                return self._pair_table @ table
+        S = np.zeros((len(self.sample), table.shape[1]))
+        parts = np.split(table, self.mapper.offsets[1:-1])
+        self.sample.add_tables(S, range(len(parts)), parts)
+        return self.sample.histogram(Gradient(S, self.sample.space))
+
+    def subtract(self, direction: Direction, table: Array) -> None:
+        """Subtract the histogram of a direction from a table, in place."""
+        if direction.terms:
+            table -= self.histogram_of(_values(direction))
+
+    def average_projections(self, table: Array) -> Array:
+        """Return the mean of the projections on all stumps, feature by feature."""
+        out = np.empty_like(table)
+        average_projections(table, self.sample.mass, self.mapper.offsets, self.whole, out)
+        return out
+
+    def function(self, table: Array) -> AdditiveFunction:
+        """Return the function with these values; a bin without training rows counts as the feature's mean."""
+        mass, begins = self.sample.mass, self.mapper.offsets[:-1]
+        sums, weights = np.add.reduceat(mass[:, None] * table, begins), np.add.reduceat(mass, begins)
+        empty = np.flatnonzero(mass <= 0.0)
+        feature = np.searchsorted(begins, empty, side="right") - 1
+        table[empty] = sums[feature] / weights[feature, None]
+        return AdditiveFunction(table)
+
+
+class AdditiveTarget(HistogramTarget):
+    """Δ as its sums over the bins; projected on additive functions by conjugate gradients."""
+
+    stumps: AdditiveSet
+    _last: tuple[Direction, Array] | None = None  #: the last projection and its histogram
+
+    def project(self, rng: np.random.Generator) -> Direction:
+        """Return the projection on the functions that the first conjugate gradient steps span."""
+        self.n_projections += 1
+        values, image = self._conjugate_gradients()
+        correlation, squared = float(np.sum(values * self.table)), float(np.sum(values * image))
+        if not (correlation > 0.0 and squared > 0.0):
+            return ZERO
+        factor = correlation / squared  # 1 but for rounding
+        norm = correlation / math.sqrt(squared)
+        edge = norm / self.norm if self.norm > 0.0 else math.nan
+        term = (1.0, self.stumps.function(factor * values))
+        h = Direction((term,), norm, edge, self._intrinsic_edge(norm))
+        self._last = (h, factor * image)
+        return h
+
+    def _subtract(self, direction: Direction) -> None:
+        if self._last is not None and self._last[0] is direction:
+            self.table -= self._last[1]
+        else:
+            super()._subtract(direction)
+
+    def dot(self, direction: Direction) -> float:
+        """⟨Δ, direction⟩."""
+        return float(np.sum(self.table * _values(direction))) if direction.terms else 0.0
+
+    # What stumps do in one compiled call is done one by one here.
+    projections = Target.projections
+
+    def _conjugate_gradients(self) -> tuple[Array, Array]:
+        """Solve C w = Δ roughly; return w and C w."""
+        w, image = np.zeros_like(self.table), np.zeros_like(self.table)
+        p = self.stumps.average_projections(self.table)
+        length = first = float(np.sum(self.table * p))
+        for step in range(self.stumps.n_steps):
+            if step > 0:
+                rest = self.table - image
+                z = self.stumps.average_projections(rest)
+                before, length = length, float(np.sum(rest * z))
+                p = z + (length / before) * p
+            if not length > ROUNDING * first:
+                break
+            Cp = self.stumps.histogram_of(p)
+            size = length / float(np.sum(p * Cp))
+            w += size * p
+            image += size * Cp
+        return w, image
