@@ -38,9 +38,30 @@ WITH, WITH_L2, PREDICTION = "fit", f"fit, l2 = {L2:g}", "prediction"
 
 
 @contextmanager
+def switched(owner: Any, name: str, wrap: Callable[..., Any]) -> Iterator[None]:
+    """Replace a method, and complain if nobody called it: then nothing was switched off."""
+    calls = 0
+
+    def counting(method: Callable[..., Any]) -> Callable[..., Any]:
+        replacement = wrap(method)
+
+        def inside(*arguments: Any, **options: Any) -> Any:
+            nonlocal calls
+            calls += 1
+            return replacement(*arguments, **options)
+
+        return inside
+
+    with replaced(owner, name, counting):
+        yield
+    if not calls:
+        raise RuntimeError(f"{owner.__name__}.{name} is not what the library calls any more")
+
+
+@contextmanager
 def no_changed_rows() -> Iterator[None]:
     """The histogram of the subgradient is summed over all rows in every round."""
-    with replaced(PairGradient, "follow", lambda _: lambda self, previous: self):
+    with switched(PairGradient, "follow", lambda _: lambda self, previous: self):
         yield
 
 
@@ -55,7 +76,7 @@ def no_pair_gradients() -> Iterator[None]:
 
         return dense
 
-    with replaced(MulticlassHinge, "advance", wrap):
+    with switched(MulticlassHinge, "advance", wrap):
         yield
 
 
@@ -70,7 +91,7 @@ def no_fused_pass() -> Iterator[None]:
 
         return at_once
 
-    with replaced(LocalScores, "move", wrap):
+    with switched(LocalScores, "move", wrap):
         yield
 
 
@@ -96,7 +117,7 @@ def no_running_sums() -> Iterator[None]:
         _sum_leaves(block, h.leaf_of_bin, counts)
         return counts
 
-    with replaced(PairTable, "shares", lambda _: shares):
+    with switched(PairTable, "shares", lambda _: shares):
         yield
 
 
@@ -127,7 +148,7 @@ def no_fixed_point() -> Iterator[None]:
 
         return floats
 
-    with replaced(DenseSample, "histogram", wrap):
+    with switched(DenseSample, "histogram", wrap):
         yield
 
 
@@ -143,7 +164,7 @@ def no_symbolic_ridge() -> Iterator[None]:
 
         return dense
 
-    with replaced(StumpSet, "histogram", wrap):
+    with switched(StumpSet, "histogram", wrap):
         yield
 
 
@@ -154,14 +175,14 @@ def no_collapse() -> Iterator[None]:
     def terms(self: AdditiveModel) -> list[Any]:
         return [(weight * self.multipliers[-1], h) for weight, h in self.terms]
 
-    with replaced(AdditiveModel, "collapse", lambda _: terms):
+    with switched(AdditiveModel, "collapse", lambda _: terms):
         yield
 
 
 @contextmanager
 def no_row_pass() -> Iterator[None]:
     """The tables are added feature by feature, each in a pass of its own (categories always are)."""
-    with replaced(BinFunction, "add_all", lambda _: Hypothesis.add_all.__func__):
+    with switched(BinFunction, "add_all", lambda _: Hypothesis.add_all.__func__):
         yield
 
 
@@ -181,8 +202,10 @@ def one_thread() -> Iterator[None]:
         yield
 
 
-PAIR_TABLE = "No pair table (`max_table_mb=0`): the shares of each stump are counted over the rows."
-THREADS = "One thread instead of all."
+PAIR_TABLE = (
+    "`max_table_mb=0`: what a stump shares with each bin is counted over the rows (no edge recorded)."
+)
+THREADS = "One thread instead of all (small tasks never use more than one)."
 
 #: Name of the trick, what it is compared with, how it is switched off, and what that means.
 TRICKS: tuple[tuple[str, str, Callable[[], Any], dict[str, Any], str], ...] = (

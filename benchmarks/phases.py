@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import cache, wraps
+from functools import cache, partial, wraps
 from typing import Any
 
 import numpy as np
@@ -46,6 +46,7 @@ CUTS = "binning: find the cuts"
 ENCODE = "binning: encode"
 PAIRS = "pair table"
 SCORES = "score pass"
+TIES = "subgradient of tied rounds"
 CHANGES = "find the changed rows"
 HISTOGRAM = "histogram of the changed rows"
 SEARCH = "search for the stump"
@@ -63,6 +64,7 @@ WRAPPED = (
     (PairTable, "count", PAIRS),
     (MulticlassHinge, "advance", SCORES),
     (LocalScores, "move", SCORES),
+    (MulticlassHinge, "evaluate", TIES),
     (PairGradient, "follow", CHANGES),
     (HistogramTarget, "add", HISTOGRAM),
     (HistogramTarget, "project", SEARCH),
@@ -148,17 +150,22 @@ def seconds_per_call(calls: int = 100_000) -> float:
     ) / calls
 
 
-def measure(problem: Problem, threads: int, arguments: argparse.Namespace) -> dict[str, Any]:
-    """Alternate between the fit with and without wrappers."""
-    found: dict[str, Any] = {"plain": [], "wrapped": [], "phases": {phase: [] for phase in PHASES}}
+def measure(problem: Problem, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Alternate between one thread and all, without and with wrappers."""
+    found: dict[str, Any] = {
+        str(threads): {"plain": [], "wrapped": [], "phases": {phase: [] for phase in PHASES}}
+        for threads in sorted({1, arguments.threads})
+    }
     for _ in range(arguments.repeats):
-        found["plain"].append(timed(lambda: fit(problem, arguments.rounds, threads))[0])
-        with watched() as clock:
-            found["wrapped"].append(timed(lambda: fit(problem, arguments.rounds, threads))[0])
-        for phase, seconds in clock.seconds.items():
-            found["phases"][phase].append(seconds)
-        found["calls"] = clock.calls
-        common.note(f"{problem.name}, {threads}: {found['plain'][-1]:.4g} s, {found['wrapped'][-1]:.4g} s")
+        for threads, one in found.items():
+            task = partial(fit, problem, arguments.rounds, int(threads))
+            one["plain"].append(timed(task)[0])
+            with watched() as clock:
+                one["wrapped"].append(timed(task)[0])
+            for phase, seconds in clock.seconds.items():
+                one["phases"][phase].append(seconds)
+            one["calls"] = clock.calls
+            common.note(f"{problem.name}, {threads}: {one['plain'][-1]:.4g} s, {one['wrapped'][-1]:.4g} s")
     return found
 
 
@@ -263,6 +270,7 @@ def count(problem: Problem, rounds: int) -> tuple[Counter[str], int]:
         replaced(LocalScores, "rescaled", note("looks")),
         replaced(Span, "whiten", note("edges")),
         replaced(MulticlassHinge, "advance", note("passes")),
+        replaced(MulticlassHinge, "evaluate", note("ties")),
         replaced(Residual, "round", note("rounds")),
         replaced(HistogramTarget, "add", gradients),
         replaced(PairTable, "count", counted),
@@ -284,6 +292,7 @@ def work(problem: Problem, done: Counter[str], bins: int) -> dict[str, Work]:
         ENCODE: Work(problem.X.nbytes + codes, problem.X.nbytes, comparisons),
         PAIRS: Work(codes + 8 * bins**2 * done["blocks"] / d, 8 * bins**2, n * pairs, SCATTERS),
         SCORES: Work(done["passes"] * (2 * scores + n * 13), scores, done["passes"] * 3 * n * K),
+        TIES: Work(done["ties"] * 2 * scores, scores, done["ties"] * 2 * n * K),
         CHANGES: Work(T * 2 * 4 * n, 4 * n),
         HISTOGRAM: Work(T * 3 * sums, sums, done["changed"] * 2 * d, SCATTERS),
         SEARCH: Work(T * sums, sums, T * 4 * bins * K),
@@ -303,6 +312,7 @@ EXPLANATION = f"""
 - {PAIRS}: one addition for each row and pair of features, of the features that were split (the table is
   symmetric: each pair once); write the blocks of these features.
 - {SCORES}: read and write the scores, read the row's bin and class, write its rival; add, maximum, compare.
+- {TIES}: read the scores, write a dense subgradient; maximum and compare.
 - {CHANGES}: read the old and the new rival of each row.
 - {HISTOGRAM}: two entries of each feature for each row whose subgradient changed; read the histogram, read
   and write Δ.
@@ -335,7 +345,8 @@ def phases_table(one: dict[str, Any]) -> str:
     total = sum(median(s) for s in first.values())
     many = [f"{count} threads, ms" for count in counts[1:]]
     rows = []
-    for phase in sorted(PHASES, key=lambda phase: -median(first[phase])):
+    seen = [phase for phase in PHASES if any(first[phase])]
+    for phase in sorted(seen, key=lambda phase: -median(first[phase])):
         seconds = [median(one["threads"][count]["phases"][phase]) for count in counts]
         low = floor.get(phase)
         rows.append(
@@ -365,14 +376,14 @@ def phases_table(one: dict[str, Any]) -> str:
     return table(("phase", "1 thread, ms", "share", *many, "floor, ms", "set by", "distance"), rows)
 
 
-def overhead(threads: str, one: dict[str, Any]) -> str:
+def overhead(threads: str, one: dict[str, Any], cost: float) -> str:
     """Say what the wrappers took: as measured, and as calls times the cost of a call."""
     plain, wrapped = median(one["plain"]), median(one["wrapped"])
-    share = one["calls"] * one["seconds_per_call"] / plain
+    share = one["calls"] * cost / plain
     return (
         f"{threads} thread{'s' * (threads != '1')}: fit without wrappers {number(1e3 * plain)} ms, with them "
         f"{number(1e3 * wrapped)} ms ({100 * (wrapped / plain - 1):+.1f} %); {one['calls']:,} calls of a "
-        f"wrapper at {number(1e9 * one['seconds_per_call'])} ns are {100 * share:.1f} % (at most "
+        f"wrapper at {number(1e9 * cost)} ns are {100 * share:.1f} % (at most "
         f"{100 * OVERHEAD:g} %: {common.verdict(share <= OVERHEAD)})."
     )
 
@@ -391,7 +402,7 @@ def page(results: dict[str, Any], arguments: argparse.Namespace) -> str:
             f"{n:,} rows, {d} features, {K} classes, {bins:,} bins; {100 * one['changed']:.2g} % of the rows "
             "change their subgradient in a round (mean of all rounds).",
             phases_table(one),
-            *(overhead(threads, found) for threads, found in one["threads"].items()),
+            *(overhead(count, found, one["seconds_per_call"]) for count, found in one["threads"].items()),
         ]
     return "\n\n".join([*parts, "## What the floors count", EXPLANATION])
 
@@ -406,15 +417,12 @@ def main() -> None:
         problem = Problem.load(name)
         fit(problem, 3, arguments.threads)  # compiles
         done, bins = count(problem, arguments.rounds)
-        cost = seconds_per_call()
         found[name] = {
             "shape": [*problem.X.shape, int(problem.y.max()) + 1, bins],
             "changed": done["changed"] / done["rounds"] / len(problem.y),
             "floors": floors(problem, done, bins),
-            "threads": {
-                str(threads): {**measure(problem, threads, arguments), "seconds_per_call": cost}
-                for threads in sorted({1, arguments.threads})
-            },
+            "seconds_per_call": seconds_per_call(),
+            "threads": measure(problem, arguments),
         }
     results = {"data": found}
     common.publish(arguments, "phases", "Where the time of a fit goes", page(results, arguments), results)
