@@ -10,6 +10,7 @@ import argparse
 import functools
 import gc
 import importlib.metadata
+import inspect
 import json
 import os
 import platform
@@ -22,6 +23,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import psutil
@@ -121,6 +123,16 @@ def fresh(command: Sequence[str], on: Sequence[int] | None = None, **environment
         preexec_fn=pin,
     )
     return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def replaced(owner: Any, name: str, wrap: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Any:
+    """Put `wrap(method)` in the place of a method, class method or property, inside a `with`."""
+    method = inspect.getattr_static(owner, name)
+    if isinstance(method, classmethod):
+        return mock.patch.object(owner, name, classmethod(wrap(method.__func__)))
+    if isinstance(method, property):
+        return mock.patch.object(owner, name, property(wrap(method.fget)))
+    return mock.patch.object(owner, name, wrap(method))
 
 
 def note(text: str) -> None:

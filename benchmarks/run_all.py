@@ -24,6 +24,8 @@ PROGRAMS = (
     "scaling",
     "threads",
     "startup",
+    "phases",
+    "ablation",
     "auto_step",
 )
 

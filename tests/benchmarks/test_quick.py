@@ -21,6 +21,8 @@ PROGRAMS = (
     "scaling",
     "threads",
     "startup",
+    "phases",
+    "ablation",
 )
 
 pytestmark = pytest.mark.slow
