@@ -123,8 +123,11 @@ class RidgeGradient(Gradient):
     Those are sums of hypotheses, so a set that knows its own inner products need not look at the rows.
     """
 
-    def __init__(self, part: Gradient, l2: float, moves: list[Move], dense: Callable[[], Array]) -> None:
+    def __init__(
+        self, part: Gradient, l2: float, penalty: float, moves: list[Move], dense: Callable[[], Array]
+    ) -> None:
         self.part, self.l2, self.moves, self.space, self._dense = part, l2, moves, part.space, dense
+        self.penalty = penalty  #: (l2/2) ‖F − start‖², which is part of R[F]
 
     @cached_property
     def values(self) -> Array:  # type: ignore[override]
@@ -312,6 +315,10 @@ class HypothesisSet(Protocol):
     """H, bound to the training inputs."""
 
     @property
+    def knows_span(self) -> bool:
+        """Return whether `Target.coordinates` projects on span(H)."""
+
+    @property
     def mapper(self) -> Inputs:
         """Return the map from a user's X to `inputs`, kept in the model."""
 
@@ -322,6 +329,21 @@ class HypothesisSet(Protocol):
     def zero(self, n_outputs: int) -> Target:
         """Δ = 0."""
 
+    def origin(self, n_outputs: int) -> Position:
+        """Return f − f₀ = 0."""
+
+
+class Position(ABC):
+    """f − f₀, the sum of all moves so far, in a form whose inner product with a Δ is cheap."""
+
+    @abstractmethod
+    def move(self, move: Move) -> None:
+        """Follow a move of the scores."""
+
+    @abstractmethod
+    def dot(self, target: Any) -> float:
+        """⟨Δ, f − f₀⟩."""
+
 
 class Target(ABC):
     """The vector Δ that is projected on H, in whatever form H can search fastest."""
@@ -329,6 +351,10 @@ class Target(ABC):
     @abstractmethod
     def add(self, gradient: Gradient, scale: float = 1.0) -> None:
         """Δ ← Δ + scale ∇."""
+
+    @abstractmethod
+    def combine(self, other: Any, scale: float = 1.0) -> None:
+        """Δ ← Δ + scale Δ', for a Δ' of the same set."""
 
     @abstractmethod
     def scale(self, factor: float) -> None:
@@ -349,6 +375,17 @@ class Target(ABC):
     @abstractmethod
     def inner(self, gradient: Gradient) -> tuple[float, float]:
         """⟨Δ, ∇⟩ and ‖∇‖², both inside span(H) where the set knows its span."""
+
+    def strength(self) -> float | None:
+        """max_h |⟨Δ, h⟩|/‖h‖ over all h in H; None for a set that need not find the best."""
+        return None
+
+    @abstractmethod
+    def coordinates(self) -> Array | None:
+        """Return ΠΔ in Euclidean coordinates, None where span(H) is too large to be known.
+
+        Where the set cannot know its span, Δ itself: what is longer makes a bound weaker, never wrong.
+        """
 
     @abstractmethod
     def copy(self) -> Self:

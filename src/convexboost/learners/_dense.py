@@ -9,7 +9,17 @@ from typing import Any, Self
 
 import numpy as np
 
-from convexboost.core import ZERO, Array, Direction, FunctionSpace, Gradient, Hypothesis, Target
+from convexboost.core import (
+    ZERO,
+    Array,
+    Direction,
+    FunctionSpace,
+    Gradient,
+    Hypothesis,
+    Move,
+    Position,
+    Target,
+)
 
 
 @dataclass
@@ -52,6 +62,9 @@ class DenseHypothesis(Hypothesis):
 class DenseSet(ABC):
     """A hypothesis set that can fit the rows of a vector."""
 
+    knows_span = False
+    is_exact = False  #: whether `fit` finds the best hypothesis of all
+
     def __init__(self, X: Any, space: FunctionSpace) -> None:
         self.inputs, self.space, self.mapper = RawInputs(X), space, RawMapper()
 
@@ -59,9 +72,29 @@ class DenseSet(ABC):
         """Δ = 0."""
         return DenseTarget(self, np.zeros((self.space.n_samples, n_outputs)))
 
+    def origin(self, n_outputs: int) -> DensePosition:
+        """Return f − f₀ = 0."""
+        return DensePosition(self, np.zeros((self.space.n_samples, n_outputs)))
+
     @abstractmethod
     def fit(self, values: Array, rng: np.random.Generator) -> DenseHypothesis:
         """Return a hypothesis close to `values` in direction; its length does not matter."""
+
+
+class DensePosition(Position):
+    """f − f₀ at the training points."""
+
+    def __init__(self, hypotheses: DenseSet, values: Array) -> None:
+        self.hypotheses, self.values = hypotheses, values
+
+    def move(self, move: Move) -> None:
+        """Follow a move of the scores."""
+        self.values *= move.shrink
+        move.direction.add_to(self.values, self.hypotheses.inputs)
+
+    def dot(self, target: DenseTarget) -> float:
+        """⟨Δ, f − f₀⟩."""
+        return self.hypotheses.space.inner(self.values, target.values)
 
 
 class DenseTarget(Target):
@@ -77,6 +110,18 @@ class DenseTarget(Target):
     def add(self, gradient: Gradient, scale: float = 1.0) -> None:
         """Δ ← Δ + scale ∇."""
         self.values = self.values + scale * gradient.values
+
+    def combine(self, other: DenseTarget, scale: float = 1.0) -> None:
+        """Δ ← Δ + scale Δ'."""
+        self.values = self.values + scale * other.values
+
+    def strength(self) -> float | None:
+        """Return the longest projection, for a set that finds it."""
+        return self.project(np.random.default_rng(0)).norm if self.hypotheses.is_exact else None
+
+    def coordinates(self) -> Array:
+        """Return Δ itself: the span is not known."""
+        return np.sqrt(self.hypotheses.space.weight)[:, None] * self.values
 
     def scale(self, factor: float) -> None:
         """Δ ← factor Δ."""

@@ -29,6 +29,7 @@ from convexboost.core import (
     Gradient,
     Hypothesis,
     Move,
+    Position,
     RidgeGradient,
     Target,
     Term,
@@ -175,10 +176,13 @@ class PairTable:
 class StumpSet:
     """All stumps of one kind on a binned sample."""
 
+    knows_span = True
+
     def __init__(self, sample: BinnedSample, kind: int, max_table_bytes: int = MAX_TABLE_BYTES) -> None:
         self.sample, self.kind = sample, kind
         #: histogram of F − start: of which moves, up to which, and the table
         self._drift: tuple[list[Move], int, Array] | None = None
+        self._latest: tuple[Gradient, Array] | None = None  #: the last histogram: it may be asked for twice
         self.pairs = PairTable(sample, max_table_bytes)
 
     @property
@@ -199,6 +203,17 @@ class StumpSet:
             )
         return HistogramTarget(self, np.zeros((self.mapper.offsets[-1], n_outputs)))
 
+    def origin(self, n_outputs: int) -> BinPosition:
+        """Return f − f₀ = 0."""
+        return BinPosition(self, np.zeros((self.mapper.offsets[-1], n_outputs)))
+
+    def add_values(self, direction: Direction, table: Array) -> None:
+        """Add the values of a direction in all bins to a table, in place."""
+        offsets = self.mapper.offsets
+        for weight, h in direction.terms:
+            assert isinstance(h, BinFunction)
+            table[offsets[h.feature] : offsets[h.feature + 1]] += weight * h.table
+
     @cached_property
     def span(self) -> Span | None:
         """Return span(H), or None where there are too many bins to factorise."""
@@ -215,7 +230,9 @@ class StumpSet:
     def histogram(self, gradient: Gradient) -> Array:
         """Σ of p_n ∇_n over the rows of each bin; a ridge term comes from the pair table, not from rows."""
         if not isinstance(gradient, RidgeGradient):
-            return self.sample.histogram(gradient)
+            if self._latest is None or self._latest[0] is not gradient:
+                self._latest = (gradient, self.sample.histogram(gradient))
+            return self._latest[1]
         part = self.histogram(gradient.part)
         moves, done, drift = gradient.moves, 0, np.zeros_like(part)
         if self._drift is not None and self._drift[0] is moves:
@@ -242,6 +259,23 @@ class StumpSet:
         return self.sample.mass, self.mapper.offsets, self.mapper.categorical, self.kind
 
 
+class BinPosition(Position):
+    """f − f₀ as its values in all bins: the table of each feature, (total bins, n_outputs)."""
+
+    def __init__(self, stumps: StumpSet, table: Array) -> None:
+        self.stumps, self.table = stumps, table
+
+    def move(self, move: Move) -> None:
+        """Follow a move of the scores."""
+        if move.shrink != 1.0:
+            self.table *= move.shrink
+        self.stumps.add_values(move.direction, self.table)
+
+    def dot(self, target: HistogramTarget) -> float:
+        """⟨Δ, f − f₀⟩."""
+        return float(np.einsum("bk,bk->", self.table, target.table))
+
+
 class HistogramTarget(Target):
     """Δ as its sums over the bins, shape (total bins, n_outputs)."""
 
@@ -254,6 +288,22 @@ class HistogramTarget(Target):
         """Δ ← Δ + scale ∇."""
         self.table += scale * self.stumps.histogram(gradient)
         self.norm = abs(scale) * gradient.norm if self.norm == 0.0 else math.nan
+
+    def combine(self, other: HistogramTarget, scale: float = 1.0) -> None:
+        """Δ ← Δ + scale Δ'."""
+        self.table += scale * other.table
+        self.norm = math.nan
+
+    def strength(self) -> float | None:
+        """Return the longest projection on a stump, where all of them are tried."""
+        if self.stumps.mapper.categorical.any():  # not all subsets of categories are
+            return None
+        return HistogramTarget.project(self, np.random.default_rng(0)).norm
+
+    def coordinates(self) -> Array | None:
+        """Return ΠΔ in Euclidean coordinates, None where there are too many bins."""
+        span = self.stumps.span
+        return None if span is None else span.whiten(self.table)
 
     def scale(self, factor: float) -> None:
         """Δ ← factor Δ."""

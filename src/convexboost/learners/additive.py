@@ -133,6 +133,11 @@ class AdditiveSet(StumpSet):
         if direction.terms:
             table -= self.histogram_of(_values(direction))
 
+    def add_values(self, direction: Direction, table: Array) -> None:
+        """Add the values of a direction in all bins to a table, in place."""
+        if direction.terms:
+            table += _values(direction)
+
     def average_projections(self, table: Array) -> Array:
         """Return the mean of the projections on all stumps, feature by feature."""
         out = np.empty_like(table)

@@ -32,6 +32,8 @@ class FiniteSet(DenseSet):
     For theory: counter-examples and tests.  `atoms` is (M, n_samples, n_outputs).
     """
 
+    is_exact = True
+
     def __init__(self, atoms: Array, space: FunctionSpace) -> None:
         super().__init__(np.arange(space.n_samples), space)
         self.atoms = np.asarray(atoms, float)

@@ -236,9 +236,10 @@ class LocalScores:
             self._pending, self._before = None, gradient
             if objective.l2 > 0.0:
                 difference = self._F - self.base
-                value += objective.l2 / 2 * objective.space.norm(difference) ** 2
+                penalty = objective.l2 / 2 * objective.space.norm(difference) ** 2
+                value += penalty
                 F, base = self._F, self.base
-                gradient = RidgeGradient(gradient, objective.l2, self._moves, lambda: F - base)
+                gradient = RidgeGradient(gradient, objective.l2, penalty, self._moves, lambda: F - base)
             self._evaluated = value, gradient
         return self._evaluated
 

@@ -1,0 +1,383 @@
+"""Certified lower bounds: how far from optimal a model can be at most (theory: Section 4).
+
+A subgradient ℓ of the loss at x is a *cut*: for every f
+
+    loss(f) ≥ a + ⟨ℓ, f − f₀⟩,    a = loss(x) − ⟨ℓ, x − f₀⟩.
+
+A mean of cuts is a cut too, whatever the algorithm, the steps and the edges.  Its minimum over f₀ + span(H),
+ridge term included, is a number that no model gets below.  With A and u the means of a and ℓ, and Π the
+projector on span(H):
+
+    C2   l2 > 0                                A − ‖Πu‖²/(2 l2)
+    C1   models with ‖f − f₀‖ ≤ D              A − D ‖Πu‖
+    C1'  models f₀ + Σ α h/‖h‖, Σ|α| ≤ B       A − B max_h |⟨u, h⟩|/‖h‖
+
+The weights of the mean are free.  `maximise` finds the best ones: more than the uniform, the tail and the
+greedy mean could do, since those are among them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from convexboost.core import Array, Gradient, HypothesisSet, Move, RidgeGradient, Scores, Target
+
+#: Cuts kept.  When there are more, the best mean so far takes the place of the two least useful ones.
+MAX_CUTS = 40
+#: A cut is the mean over a block of rounds: at least so many, and this share of the rounds so far.
+MIN_BLOCK, BLOCK_SHARE = 10, 0.05
+#: Exchanges of weight between two cuts for each new one, and when a bound is asked for.
+FEW, MANY = 40, 10_000
+
+
+# -- the best mean of some cuts --------------------------------------------------------------------------
+
+
+class Domain(Protocol):
+    """The models a bound is about: what they can gain from a slope u, as a function of s = ‖Πu‖²."""
+
+    def gain(self, s: float) -> float:
+        """Return the most that ⟨−u, f − f₀⟩, less the ridge term, can be."""
+
+    def rate(self, s: float) -> float:
+        """Return twice the derivative of `gain`."""
+
+    def exchange(self, rise: float, s: float, q: float, c: float) -> float:
+        """argmax_θ rise · θ − gain(s + 2 q θ + c θ²)."""
+
+
+@dataclass(frozen=True)
+class Ridge:
+    """All models, with the ridge term (l2/2) ‖f − f₀‖²."""
+
+    l2: float
+
+    def gain(self, s: float) -> float:
+        """‖u‖²/(2 l2)."""
+        return s / (2.0 * self.l2)
+
+    def rate(self, s: float) -> float:
+        """1/l2."""
+        return 1.0 / self.l2
+
+    def exchange(self, rise: float, s: float, q: float, c: float) -> float:
+        """Return the vertex of a parabola."""
+        return (self.l2 * rise - q) / c if c > 0.0 else math.inf
+
+
+@dataclass(frozen=True)
+class Ball:
+    """The models with ‖f − f₀‖ ≤ radius, without a ridge term."""
+
+    radius: float
+
+    def gain(self, s: float) -> float:
+        """D ‖u‖."""
+        return self.radius * math.sqrt(s)
+
+    def rate(self, s: float) -> float:
+        """D/‖u‖."""
+        return self.radius / math.sqrt(max(s, 1e-300))
+
+    def exchange(self, rise: float, s: float, q: float, c: float) -> float:
+        """Return where D ‖u‖ has the slope `rise`, if it ever has."""
+        slope = rise / self.radius
+        if slope * slope >= c:
+            return math.inf
+        return (slope * math.sqrt(max(s - q * q / c, 0.0) / (1.0 - slope * slope / c)) - q) / c
+
+
+def maximise(constants: Array, products: Array, domain: Domain, weights: Array, steps: int) -> Array:
+    """Improve the weights of a mean of cuts: max Σ ω a − gain(ωᵀ Q ω) over the simplex.
+
+    Each step moves weight from the worst cut in use to the best one, as far as it pays.  Every result is a
+    valid mean, so it may stop at any time.
+    """
+    w, Qw = weights.copy(), products @ weights
+    for _ in range(steps):
+        s = float(w @ Qw)
+        slopes = constants - domain.rate(s) * Qw
+        to = int(np.argmax(slopes))
+        used = np.flatnonzero(w > 0.0)
+        origin = int(used[np.argmin(slopes[used])])
+        if slopes[to] - slopes[origin] <= 1e-13 * (1.0 + abs(slopes[to])):
+            break
+        difference = products[to] - products[origin]
+        size = domain.exchange(
+            float(constants[to] - constants[origin]),
+            s,
+            float(Qw[to] - Qw[origin]),
+            float(difference[to] - difference[origin]),
+        )
+        size = min(max(size, 0.0), float(w[origin]))
+        if size == 0.0:
+            break
+        w[to] += size
+        w[origin] = 0.0 if size == w[origin] else w[origin] - size
+        Qw = Qw + size * difference
+    return w
+
+
+def lower_bound(constants: Array, products: Array, domain: Domain, weights: Array) -> float:
+    """Σ ω a − gain(‖Σ ω Πℓ‖²)."""
+    return float(constants @ weights) - domain.gain(max(float(weights @ products @ weights), 0.0))
+
+
+# -- what is known at the end ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LowerBound:
+    """No model that satisfies `assumption` has an objective below `value`."""
+
+    name: str
+    value: float
+    assumption: str
+
+
+@dataclass(frozen=True)
+class Line:
+    """A mean of cuts as a line: A − D · slope bounds the models within D of the start from below."""
+
+    constant: float
+    slope: float = math.nan  #: ‖Πu‖; NaN where span(H) is too large to be known
+    strength: float = math.nan  #: max_h |⟨u, h⟩|/‖h‖; NaN for learners that need not find the best h
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What a run has proved about the best objective that its weak learner can reach."""
+
+    objective: float  #: the smallest found
+    average: float  #: mean over the points where a subgradient was taken; the averaged model is no worse
+    minimum: float | None  #: what is known of the loss
+    l2: float
+    distance: float  #: ‖f − f₀‖ at the end; NaN where span(H) is not known
+    constants: Array  #: a of each cut
+    products: Array | None  #: ⟨Πℓ, Πℓ'⟩ of all pairs; None where span(H) is too large to be known
+    uniform: Line  #: the mean over all rounds
+    tail: Line  #: the mean over the last half, or quarter, of them
+    knows_span: bool = True  #: False: the bounds hold for all functions, so they may be far below
+    _weights: dict[Any, Array] = field(default_factory=dict, repr=False, compare=False)
+
+    def floor(self) -> LowerBound | None:
+        """Return the known minimum of the loss."""
+        if self.minimum is None:
+            return None
+        return LowerBound("floor", self.minimum, f"the loss is never below {self.minimum:g}")
+
+    def ridge(self) -> LowerBound | None:
+        """C2: needs l2 > 0 and nothing else."""
+        if self.l2 <= 0.0 or self.products is None:
+            return None
+        return LowerBound("C2", self._bound(Ridge(self.l2)), f"holds for {self._who}; l2 = {self.l2:g}")
+
+    def ball(self, radius: float) -> LowerBound | None:
+        """C1: models within `radius` of the start, in L²(P)."""
+        if not radius > 0.0:
+            raise ValueError(f"`radius` must be positive, got {radius!r}")
+        if self.products is None:
+            return None
+        text = f"holds for {self._who} with ‖f − f₀‖ ≤ {radius:g}; this run went {self.distance:.3g} far"
+        return LowerBound("C1", self._bound(Ball(radius)), text)
+
+    def atoms(self, weight: float) -> LowerBound | None:
+        """C1': ensembles of total weight at most `weight`; needs a weak learner that finds the best h."""
+        if not weight > 0.0:
+            raise ValueError(f"`weight` must be positive, got {weight!r}")
+        value = max(line.constant - weight * line.strength for line in (self.uniform, self.tail))
+        text = f"holds for ensembles of total weight Σ|α|‖h‖ ≤ {weight:g}"
+        return None if math.isnan(value) else LowerBound("C1'", value, text)
+
+    def best(self, radius: float | None = None, weight: float | None = None) -> LowerBound:
+        """Return the largest bound that needs no assumption, or none but those given."""
+        found = [self.floor(), self.ridge()]
+        found += [self.ball(radius)] if radius is not None else []
+        found += [self.atoms(weight)] if weight is not None else []
+        nothing = LowerBound("none", -math.inf, "the loss has no known minimum and l2 is 0")
+        return max((bound for bound in found if bound is not None), key=lambda b: b.value, default=nothing)
+
+    def gap(self, radius: float | None = None, weight: float | None = None) -> float:
+        """Return how far the best objective found is at most above the optimum."""
+        return self.objective - self.best(radius, weight).value
+
+    def __str__(self) -> str:
+        bound, floor = self.best(), self.floor()
+        lines = [f"Best objective found: {self.objective:.6g}; mean over the rounds: {self.average:.6g}."]
+        if bound.name == "C2":
+            share = f" ({self.gap() / self.objective:.1%} of it)" if self.objective > 0.0 else ""
+            lines.append(
+                f"No model gets below {bound.value:.6g}, so it is at most {self.gap():.3g}{share} above the "
+                f"optimum.  The bound {bound.assumption}."
+            )
+        elif self.l2 > 0.0 and self.products is not None:
+            lines.append(
+                "The ridge bound C2 is vacuous so far: it does not rise above the known floor.  More rounds "
+                "or a larger l2 would help."
+            )
+        if bound.name != "C2" and floor is not None:
+            lines.append(f"It is at most {self.gap():.3g} above the optimum, because {floor.assumption}.")
+        if self.l2 <= 0.0 and not math.isnan(self.uniform.slope):
+            above = self.average - self.uniform.constant
+            lines.append(
+                f"Within a distance D of the start the mean is at most {above:.3g} + "
+                f"{self.uniform.slope:.3g} D above the best model; this run went {self.distance:.3g} far.  "
+                "`ball(D)` gives a better bound."
+            )
+        if self.products is None:
+            lines.append(
+                "There are too many bins to know the span of the weak learners, so C1 and C2 are missing."
+            )
+        if bound.name == "none":
+            lines.append(
+                "Nothing is certified without an assumption: the loss has no known minimum and l2 is 0."
+            )
+        return "\n".join(lines)
+
+    @property
+    def _who(self) -> str:
+        return "every sum of these weak learners" if self.knows_span else "every function whatever"
+
+    def _bound(self, domain: Domain) -> float:
+        assert self.products is not None
+        if domain not in self._weights:
+            start = np.full(len(self.constants), 1.0 / len(self.constants))
+            self._weights[domain] = maximise(self.constants, self.products, domain, start, MANY)
+        return lower_bound(self.constants, self.products, domain, self._weights[domain])
+
+
+# -- during a run ----------------------------------------------------------------------------------------
+
+
+@dataclass
+class Sum:
+    """A sum of cuts."""
+
+    slope: Target
+    constant: float = 0.0
+    count: int = 0
+
+    def add(self, constant: float, slope: Target, count: int = 1) -> None:
+        """Add a cut, or a sum of some."""
+        self.slope.combine(slope)
+        self.constant += constant
+        self.count += count
+
+    def line(self) -> Line:
+        """Return the mean as a line."""
+        coordinates, strength = self.slope.coordinates(), self.slope.strength()
+        return Line(
+            self.constant / self.count,
+            math.nan if coordinates is None else float(np.linalg.norm(coordinates)) / self.count,
+            math.nan if strength is None else strength / self.count,
+        )
+
+
+class Watch:
+    """Collects the cuts of a run.
+
+    `observe` comes before each round and `follow` after it.  Both cost what the bins cost; a pass over
+    span(H) is made only at the end of a block of rounds.
+    """
+
+    def __init__(self, hypotheses: HypothesisSet, n_outputs: int, l2: float, minimum: float | None) -> None:
+        self._hypotheses, self._n_outputs = hypotheses, n_outputs
+        self._position = hypotheses.origin(n_outputs)
+        self._l2, self._minimum = l2, minimum
+        self._block, self._total, self._window, self._tail = (self._zero() for _ in range(4))
+        self._constants: list[float] = []
+        self._coordinates: list[Array] = []
+        self._products, self._weights = np.zeros((0, 0)), np.zeros(0)
+        self._sum_of_values = 0.0
+        self.objective = math.inf
+        self.lower = -math.inf if minimum is None else minimum  #: best bound without an assumption so far
+
+    def observe(self, F: Scores) -> None:
+        """Take the cut at F."""
+        value, gradient = F.value(), F.gradient()
+        part, penalty = _loss_part(gradient)
+        slope = self._hypotheses.zero(self._n_outputs)
+        slope.add(part)
+        self._block.add(value - penalty - self._position.dot(slope), slope)
+        self._sum_of_values += value
+        self.objective = min(self.objective, value)
+        if self._block.count >= max(MIN_BLOCK, BLOCK_SHARE * self._total.count):
+            self._close()
+
+    def follow(self, move: Move) -> None:
+        """F has moved."""
+        self._position.move(move)
+
+    def certificate(self, F: Scores) -> Certificate:
+        """Return what is known after the last round."""
+        if self._block.count > 0:
+            self._close()
+        return Certificate(
+            objective=min(self.objective, F.value()),
+            average=self._sum_of_values / self._total.count,
+            minimum=self._minimum,
+            l2=self._l2,
+            distance=F.distance(),
+            constants=np.array(self._constants),
+            products=None if len(self._products) == 0 else self._products,
+            uniform=self._total.line(),
+            tail=(self._tail if self._tail.count else self._total).line(),
+            knows_span=self._hypotheses.knows_span,
+        )
+
+    def _zero(self) -> Sum:
+        return Sum(self._hypotheses.zero(self._n_outputs))
+
+    def _close(self) -> None:
+        """Turn the block into one cut."""
+        block, self._block = self._block, self._zero()
+        for total in (self._total, self._window):
+            total.add(block.constant, block.slope, block.count)
+        if 2 * self._window.count >= self._total.count:  # half of all rounds: a complete window
+            self._tail, self._window = self._window, self._zero()
+        coordinates = block.slope.coordinates()
+        if coordinates is None:
+            return
+        self._append(block.constant / block.count, coordinates.ravel() / block.count)
+        if self._l2 > 0.0:
+            self._improve(Ridge(self._l2))
+
+    def _append(self, constant: float, coordinates: Array) -> None:
+        if len(self._constants) == MAX_CUTS:
+            self._merge()
+        self._constants.append(constant)
+        self._coordinates.append(coordinates)
+        row = np.array([float(np.sum(coordinates * other)) for other in self._coordinates])
+        n = len(row)
+        products, weights = np.empty((n, n)), np.zeros(n)
+        products[: n - 1, : n - 1] = self._products
+        products[n - 1], products[:, n - 1] = row, row
+        weights[: n - 1] = self._weights
+        weights[n - 1] = float(n == 1)
+        self._products, self._weights = products, weights
+
+    def _merge(self) -> None:
+        """Put the best mean so far in the place of the two cuts with the least weight."""
+        constant = float(np.dot(self._constants, self._weights))
+        mean = sum(w * c for w, c in zip(self._weights, self._coordinates, strict=True) if w > 0.0)
+        keep = np.sort(np.argsort(self._weights, kind="stable")[2:])
+        self._constants = [self._constants[i] for i in keep]
+        self._coordinates = [self._coordinates[i] for i in keep]
+        self._products = self._products[np.ix_(keep, keep)]
+        self._weights = np.zeros(len(keep))
+        self._append(constant, np.asarray(mean))
+        self._weights[-1] = 1.0
+
+    def _improve(self, domain: Domain) -> None:
+        constants = np.array(self._constants)
+        self._weights = maximise(constants, self._products, domain, self._weights, FEW)
+        self.lower = max(self.lower, lower_bound(constants, self._products, domain, self._weights))
+
+
+def _loss_part(gradient: Gradient) -> tuple[Gradient, float]:
+    """Return the subgradient without the ridge term, and the ridge term."""
+    return (gradient.part, gradient.penalty) if isinstance(gradient, RidgeGradient) else (gradient, 0.0)
