@@ -24,7 +24,17 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from convexboost.core import Array, Gradient, HypothesisSet, Move, RidgeGradient, Scores, Target
+from convexboost.core import (
+    Array,
+    Direction,
+    Gradient,
+    HypothesisSet,
+    Move,
+    Objective,
+    RidgeGradient,
+    Scores,
+    Target,
+)
 
 #: Cuts kept.  When there are more, the best mean so far takes the place of the two least useful ones.
 MAX_CUTS = 40
@@ -284,17 +294,18 @@ class Watch:
     span(H) is made only at the end of a block of rounds.
     """
 
-    def __init__(self, hypotheses: HypothesisSet, n_outputs: int, l2: float, minimum: float | None) -> None:
-        self._hypotheses, self._n_outputs = hypotheses, n_outputs
-        self._position = hypotheses.origin(n_outputs)
-        self._l2, self._minimum = l2, minimum
+    def __init__(self, objective: Objective, hypotheses: HypothesisSet) -> None:
+        self._hypotheses, self._n_outputs = hypotheses, objective.n_outputs
+        self._position = hypotheses.origin(objective.n_outputs)
+        self._l2, self._minimum = getattr(objective, "l2", 0.0), objective.constants.minimum
         self._block, self._total, self._window, self._tail = (self._zero() for _ in range(4))
         self._constants: list[float] = []
         self._coordinates: list[Array] = []
         self._products, self._weights = np.zeros((0, 0)), np.zeros(0)
-        self._sum_of_values = 0.0
+        self._values = 0.0  #: their sum
+        self._norms = (math.nan, math.nan)  #: of the subgradient and of ΠΔ
         self.objective = math.inf
-        self.lower = -math.inf if minimum is None else minimum  #: best bound without an assumption so far
+        self.lower = -math.inf if self._minimum is None else self._minimum  #: without an assumption
 
     def observe(self, F: Scores) -> None:
         """Take the cut at F."""
@@ -302,15 +313,32 @@ class Watch:
         part, penalty = _loss_part(gradient)
         slope = self._hypotheses.zero(self._n_outputs)
         slope.add(part)
-        self._block.add(value - penalty - self._position.dot(slope), slope)
-        self._sum_of_values += value
+        correlation = self._position.dot(slope)
+        self._block.add(value - penalty - correlation, slope)
+        self._values += value
         self.objective = min(self.objective, value)
+        # ‖ℓ + l2 z‖² for z = f − f₀, (l2/2) ‖z‖² being the penalty
+        square = part.norm**2 + 2.0 * self._l2 * (correlation + penalty)
+        self._norms = (math.sqrt(max(square, 0.0)), math.nan)
+
+    def follow(self, move: Move, residual: Target | None) -> None:
+        """F has moved, and this is what is left of Δ, if the algorithm keeps it."""
+        self._position.move(move)
         if self._block.count >= max(MIN_BLOCK, BLOCK_SHARE * self._total.count):
             self._close()
+            left = None if residual is None else residual.coordinates()
+            self._norms = (self._norms[0], math.nan if left is None else float(np.linalg.norm(left)))
 
-    def follow(self, move: Move) -> None:
-        """F has moved."""
-        self._position.move(move)
+    def record(self, h: Direction) -> dict[str, float]:
+        """Return what a `Record` shows of this."""
+        count = self._total.count + self._block.count
+        return {
+            "gradient_norm": self._norms[0],
+            "length": h.norm,
+            "residual_norm": self._norms[1],
+            "average": self._values / count if count else math.nan,
+            "lower_bound": self.lower,
+        }
 
     def certificate(self, F: Scores) -> Certificate:
         """Return what is known after the last round."""
@@ -318,7 +346,7 @@ class Watch:
             self._close()
         return Certificate(
             objective=min(self.objective, F.value()),
-            average=self._sum_of_values / self._total.count,
+            average=self._values / self._total.count if self._total.count else math.nan,
             minimum=self._minimum,
             l2=self._l2,
             distance=F.distance(),
@@ -328,6 +356,29 @@ class Watch:
             tail=(self._tail if self._tail.count else self._total).line(),
             knows_span=self._hypotheses.knows_span,
         )
+
+    def state(self) -> dict[str, Any]:
+        """Return everything that changes, picklable."""
+        sums = (self._block, self._total, self._window, self._tail)
+        return {
+            "position": self._position.state(),
+            "sums": [(s.slope.state(), s.constant, s.count) for s in sums],
+            "bundle": (list(self._constants), list(self._coordinates), self._products, self._weights),
+            "numbers": (self._values, self._norms, self.objective, self.lower),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go back to a state."""
+        self._position.restore(state["position"])
+        sums = []
+        for slope, constant, count in state["sums"]:
+            sums.append(self._zero())
+            sums[-1].slope.restore(slope)
+            sums[-1].constant, sums[-1].count = constant, count
+        self._block, self._total, self._window, self._tail = sums
+        constants, coordinates, self._products, self._weights = state["bundle"]
+        self._constants, self._coordinates = list(constants), list(coordinates)
+        self._values, self._norms, self.objective, self.lower = state["numbers"]
 
     def _zero(self) -> Sum:
         return Sum(self._hypotheses.zero(self._n_outputs))

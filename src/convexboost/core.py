@@ -344,6 +344,14 @@ class Position(ABC):
     def dot(self, target: Any) -> float:
         """⟨Δ, f − f₀⟩."""
 
+    @abstractmethod
+    def state(self) -> Any:
+        """Return what `restore` needs, picklable."""
+
+    @abstractmethod
+    def restore(self, state: Any) -> None:
+        """Go back to a state."""
+
 
 class Target(ABC):
     """The vector Δ that is projected on H, in whatever form H can search fastest."""
@@ -381,10 +389,11 @@ class Target(ABC):
         return None
 
     @abstractmethod
-    def coordinates(self) -> Array | None:
+    def coordinates(self, dear: bool = False) -> Array | None:
         """Return ΠΔ in Euclidean coordinates, None where span(H) is too large to be known.
 
-        Where the set cannot know its span, Δ itself: what is longer makes a bound weaker, never wrong.
+        In training it must be cheap to know (`dear` False).  Where the set cannot know its span, Δ itself:
+        what is longer makes a bound weaker, never wrong.
         """
 
     @abstractmethod

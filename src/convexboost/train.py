@@ -9,13 +9,24 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import MISSING, dataclass, fields
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from convexboost.algorithms import Algorithm, State
-from convexboost.core import ROUNDING, AdditiveModel, Array, HypothesisSet, Objective, Scores
+from convexboost.certificates import Certificate, Watch
+from convexboost.core import (
+    ROUNDING,
+    ZERO,
+    AdditiveModel,
+    Array,
+    Direction,
+    HypothesisSet,
+    Objective,
+    Scores,
+)
 from convexboost.registry import resolve
 from convexboost.steps import STEPS, Step
 from convexboost.variants import ALGORITHMS
@@ -38,6 +49,12 @@ class Record:
     weak_learners: int  #: trained so far
     gradient_evaluations: int  #: so far
     seconds: float  #: since the start
+    # With `certificate`:
+    gradient_norm: float = math.nan  #: of the subgradient this round began with
+    length: float = math.nan  #: of the direction found
+    residual_norm: float = math.nan  #: ‖ΠΔ‖ after the round; now and then, where span(H) is known
+    average: float = math.nan  #: mean of R over the points where a subgradient was taken
+    lower_bound: float = math.nan  #: no model has a smaller R; the largest found so far
 
 
 Callback = Callable[[Record], Any]
@@ -53,12 +70,13 @@ class Result:
     best_round: int
     reason: str  #: why training stopped
     diverged: bool
+    certificate: Certificate | None = None  #: how far from optimal the model can be, if asked for
 
     @property
     def history(self) -> dict[str, Array]:
-        """Return the records as columns."""
-        rows = [asdict(record) for record in self.records]
-        return {column.name: np.array([row[column.name] for row in rows]) for column in fields(Record)}
+        """Return the records as columns; those of the certificate only where it was asked for."""
+        names = [f.name for f in fields(Record) if self.certificate is not None or f.default is MISSING]
+        return {name: np.array([getattr(record, name) for record in self.records]) for name in names}
 
 
 class Training:
@@ -78,12 +96,15 @@ class Training:
         max_weak_learners: float,
         n_iter_no_change: float,
         rng: np.random.Generator,
+        certificate: bool = False,
+        stop_when_gap_below: float = 0.0,
     ) -> None:
         F = objective.scores(hypotheses.inputs, start, offset)
         hypotheses.zero(objective.n_outputs)  # a set that cannot have so many outputs says so now
         step.check(F.constants)
         algorithm.check(step, F.constants)
-        self.algorithm, self.validation = algorithm, validation
+        self.algorithm, self.validation, self.gap = algorithm, validation, stop_when_gap_below
+        self.watch = Watch(objective, hypotheses) if certificate or stop_when_gap_below > 0.0 else None
         self.n_rounds, self.n_iter_no_change = n_rounds, n_iter_no_change
         self.model = AdditiveModel(start, hypotheses.mapper)
         self.progress = State(F, hypotheses, objective.n_outputs, step, rng, budget=max_weak_learners)
@@ -94,7 +115,7 @@ class Training:
         self._zeros = 0
         self._first_length = 0.0
         self._clock = time.perf_counter()
-        self._record(math.nan, math.nan, 0.0, 0)
+        self._record(ZERO, 0.0)
 
     def run(self, callbacks: Sequence[Callback] = ()) -> None:
         """Train until something says stop, and keep the reason."""
@@ -116,13 +137,16 @@ class Training:
     def round(self) -> None:
         """One round of the algorithm, recorded."""
         progress = self.progress
+        if self.watch is not None:
+            self.watch.observe(progress.F)
         found = self.algorithm.round(progress)
         self.model.append(found.move)
         if self.validation is not None:
             self.validation.move(found.move)
-        learners = found.h.n_weak_learners
-        progress.budget -= learners
-        self._record(found.h.edge, found.h.intrinsic_edge, found.move.size, learners)
+        if self.watch is not None:
+            self.watch.follow(found.move, progress.target)
+        progress.budget -= found.h.n_weak_learners
+        self._record(found.h, found.move.size)
         self._first_length = self._first_length or found.h.norm
         # One zero may be a subgradient that cancels the residual; two in a row mean Π∇ = 0.
         self._zeros = self._zeros + 1 if found.h.norm <= ROUNDING * self._first_length else 0
@@ -143,7 +167,8 @@ class Training:
             "best": lambda: self.model.truncate(best),
             "average": lambda: self.model.average(),
         }[output]()
-        return Result(model, self.model, self.records, best, self.reason, self.diverged)
+        certificate = None if self.watch is None else self.watch.certificate(self.progress.F)
+        return Result(model, self.model, self.records, best, self.reason, self.diverged, certificate)
 
     def state(self) -> dict[str, Any]:
         """Return everything that changes, picklable; data, targets and hyper-parameters stay outside."""
@@ -152,13 +177,14 @@ class Training:
             "F": progress.F.state(),
             "target": None if progress.target is None else progress.target.state(),
             "validation": None if self.validation is None else self.validation.state(),
+            "watch": None if self.watch is None else self.watch.state(),
             "rng": progress.rng.bit_generator.state,
             "t": progress.t,
             "memory": dict(progress.memory),
             "budget": progress.budget,
             "model": self.model.truncate(self.model.n_rounds),
             "records": list(self.records),
-            "watch": (self._best, self._zeros, self._first_length),
+            "counters": (self._best, self._zeros, self._first_length),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -171,27 +197,30 @@ class Training:
             progress.target.restore(state["target"])
         if self.validation is not None:
             self.validation.restore(state["validation"])
+        if self.watch is not None:
+            self.watch.restore(state["watch"])
         progress.rng.bit_generator.state = state["rng"]
         progress.t, progress.memory, progress.budget = state["t"], dict(state["memory"]), state["budget"]
         model = state["model"]
         self.model = AdditiveModel(model.start, self.model.mapper, *_copies(model))
         self.records = list(state["records"])
-        self._best, self._zeros, self._first_length = state["watch"]
+        self._best, self._zeros, self._first_length = state["counters"]
         self._clock = time.perf_counter() - self.records[-1].seconds
         self.reason = ""
 
-    def _record(self, edge: float, intrinsic_edge: float, step: float, learners: int) -> None:
+    def _record(self, h: Direction, step: float) -> None:
         self.records.append(
             Record(
                 round=self.progress.t,
                 objective=self.progress.F.value(),
                 validation=math.nan if self.validation is None else self.validation.value(),
-                edge=edge,
-                intrinsic_edge=intrinsic_edge,
+                edge=h.edge,
+                intrinsic_edge=h.intrinsic_edge,
                 step=step,
-                weak_learners=learners + (self.records[-1].weak_learners if self.records else 0),
+                weak_learners=h.n_weak_learners + (self.records[-1].weak_learners if self.records else 0),
                 gradient_evaluations=self.progress.t,
                 seconds=time.perf_counter() - self._clock,
+                **({} if self.watch is None else self.watch.record(h)),
             )
         )
         if self._merit(-1) < self._merit(self._best):
@@ -217,6 +246,10 @@ class Training:
             return f"diverged: the objective rose from {first:.6g} to {last:.6g} in round {self.progress.t}"
         if minimum is not None and last <= minimum:
             return f"the objective reached its minimum {minimum:g}"
+        if self.watch is not None and self.gap > 0.0:
+            gap = min(last, self.watch.objective) - self.watch.lower
+            if gap <= self.gap:
+                return f"the certified gap {gap:.3g} is at most {self.gap:g}"
         if self._zeros >= 2:
             return "converged: no hypothesis correlates with the gradient"
         if len(self.records) - 1 - self._best >= self.n_iter_no_change:
@@ -227,6 +260,18 @@ class Training:
 
 def _copies(model: AdditiveModel) -> tuple[list[Any], list[int], list[float]]:
     return list(model.terms), list(model.ends), list(model.multipliers)
+
+
+def _checked_gap(gap: float | None, objective: Objective) -> float:
+    if gap is None:
+        return 0.0
+    if not (isinstance(gap, Real) and gap > 0.0):
+        raise ValueError(f"`stop_when_gap_below` must be positive, got {gap!r}")
+    if objective.constants.minimum is None and not getattr(objective, "l2", 0.0) > 0.0:
+        raise ValueError(
+            f"`stop_when_gap_below`={gap!r} cannot be certified: the loss has no known minimum and `l2` is 0"
+        )
+    return float(gap)
 
 
 def boost(
@@ -244,6 +289,8 @@ def boost(
     n_iter_no_change: int | None = None,
     random_state: int | np.random.Generator | None = None,
     callbacks: Sequence[Callback] = (),
+    certificate: bool = False,
+    stop_when_gap_below: float | None = None,
 ) -> Result:
     """Minimise a convex objective over sums of hypotheses: the library without scikit-learn.
 
@@ -273,6 +320,11 @@ def boost(
         For weak learners that draw numbers.
     callbacks : sequence of callables
         Each is called with a `Record` after every round (and for the start); a true return value stops.
+    certificate : bool
+        Collect what it takes to say how far from optimal the result can be (`Result.certificate`).
+    stop_when_gap_below : float, optional
+        Stop when the objective is certified to be at most so far above its minimum over all sums of
+        hypotheses.  Needs `l2` > 0, or a loss with a known minimum.
 
     Returns
     -------
@@ -305,6 +357,8 @@ def boost(
         max_weak_learners=math.inf if max_weak_learners is None else max_weak_learners,
         n_iter_no_change=math.inf if n_iter_no_change is None else n_iter_no_change,
         rng=np.random.default_rng(random_state),
+        certificate=certificate,
+        stop_when_gap_below=_checked_gap(stop_when_gap_below, objective),
     )
     training.run(callbacks)
     return training.result(output)

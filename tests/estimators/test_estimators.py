@@ -105,6 +105,7 @@ def test_get_params_set_params_clone():
             "residual_decay",
         ),
         *("accuracy", "l2", "early_stopping", "validation_fraction", "n_iter_no_change"),
+        *("certificate", "stop_when_gap_below"),
         *("categorical_features", "random_state", "n_jobs", "callbacks", "verbose"),
     }
     model.set_params(learner__max_depth=1, algorithm="naive")

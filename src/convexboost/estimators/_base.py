@@ -71,6 +71,8 @@ class BaseConvexBoost(BaseEstimator):
     early_stopping: bool
     validation_fraction: float
     n_iter_no_change: int
+    certificate: bool
+    stop_when_gap_below: float | None
     categorical_features: Any
     random_state: Any
     n_jobs: int | None
@@ -115,6 +117,8 @@ class BaseConvexBoost(BaseEstimator):
             validation=validation,
             n_iter_no_change=self.n_iter_no_change if self.early_stopping else None,
             random_state=np.random.default_rng(rng.randint(2**31)),
+            certificate=self.certificate,
+            stop_when_gap_below=self.stop_when_gap_below,
             callbacks=[
                 *(self.callbacks or []),
                 *([_Report(self.n_rounds, self.verbose)] if self.verbose else []),
@@ -129,6 +133,7 @@ class BaseConvexBoost(BaseEstimator):
         self.loss_ = loss
         self.model_: AdditiveModel = result.model
         self.history_ = result.history
+        self.certificate_ = result.certificate
         self.stop_reason_ = result.reason
         self.best_round_ = result.best_round
         self.n_rounds_ = len(result.records) - 1
@@ -251,6 +256,13 @@ class BaseConvexBoost(BaseEstimator):
         )
         need("l2", real("l2") and self.l2 >= 0, "non-negative")
         need("early_stopping", self.early_stopping in (True, False), "True or False")
+        need("certificate", self.certificate in (True, False), "True or False")
+        gap = self.stop_when_gap_below
+        need(
+            "stop_when_gap_below",
+            gap is None or (real("stop_when_gap_below") and gap > 0),
+            "positive or None",
+        )
         need(
             "validation_fraction",
             real("validation_fraction") and 0 < self.validation_fraction < 1,

@@ -36,8 +36,8 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
     loss : str or Loss, default="softmax"
         "softmax" (has `predict_proba`), "multiclass_hinge" (Crammer and Singer), or an object.
     learner : str, learner or scikit-learn estimator, default="stump"
-        "stump", "class_stump", "sign_stump", an object such as ``Stump(max_bins=64)``, or any scikit-learn
-        regressor or classifier.
+        "stump", "class_stump", "sign_stump", "additive" (all stumps at once), an object such as
+        ``Stump(max_bins=64)``, or any scikit-learn regressor or classifier.
     algorithm : str, default="residual"
         "naive", "repeated", "residual" (Algorithms 1, 2, 3), "dual_averaging", "error_feedback".
 
@@ -77,6 +77,8 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 50,
+        certificate: bool = False,
+        stop_when_gap_below: float | None = None,
         categorical_features: Any = "from_dtype",
         random_state: Any = None,
         n_jobs: int | None = None,

@@ -45,6 +45,11 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
         them has not improved for `n_iter_no_change` rounds.
     validation_fraction : float, default=0.1
     n_iter_no_change : int, default=50
+    certificate : bool, default=False
+        Find out how far from optimal the training objective can be at most: see `certificate_`.
+    stop_when_gap_below : float, optional
+        Stop when the objective is certified to be at most so far above the best that the learner can reach.
+        Needs `l2` > 0, or a loss with a known minimum.
     categorical_features : "from_dtype", None, or list of columns, default="from_dtype"
     random_state : int, RandomState or None
     n_jobs : int, optional
@@ -56,9 +61,12 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
     Attributes
     ----------
     model_ : AdditiveModel
+    certificate_ : Certificate or None
+        Print it, or ask its `gap()`.
     history_ : dict of arrays
         round, objective, validation, edge, intrinsic_edge, step, weak_learners, gradient_evaluations,
-        seconds; entry 0 is the start.
+        seconds, and with `certificate` gradient_norm, length, residual_norm, average, lower_bound; entry 0
+        is the start.
     stop_reason_ : str
     best_round_, n_rounds_ : int
     loss_ : Loss
@@ -94,6 +102,8 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 50,
+        certificate: bool = False,
+        stop_when_gap_below: float | None = None,
         categorical_features: Any = "from_dtype",
         random_state: Any = None,
         n_jobs: int | None = None,

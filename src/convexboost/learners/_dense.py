@@ -96,6 +96,14 @@ class DensePosition(Position):
         """⟨Δ, f − f₀⟩."""
         return self.hypotheses.space.inner(self.values, target.values)
 
+    def state(self) -> Array:
+        """Return the array."""
+        return self.values.copy()
+
+    def restore(self, state: Array) -> None:
+        """Go back to a state."""
+        self.values = state.copy()
+
 
 class DenseTarget(Target):
     """Δ as an (n_samples, n_outputs) array.
@@ -119,7 +127,7 @@ class DenseTarget(Target):
         """Return the longest projection, for a set that finds it."""
         return self.project(np.random.default_rng(0)).norm if self.hypotheses.is_exact else None
 
-    def coordinates(self) -> Array:
+    def coordinates(self, dear: bool = False) -> Array:
         """Return Δ itself: the span is not known."""
         return np.sqrt(self.hypotheses.space.weight)[:, None] * self.values
 

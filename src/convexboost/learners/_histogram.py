@@ -275,6 +275,14 @@ class BinPosition(Position):
         """⟨Δ, f − f₀⟩."""
         return float(np.einsum("bk,bk->", self.table, target.table))
 
+    def state(self) -> Array:
+        """Return the table."""
+        return self.table.copy()
+
+    def restore(self, state: Array) -> None:
+        """Go back to a state."""
+        self.table = state.copy()
+
 
 class HistogramTarget(Target):
     """Δ as its sums over the bins, shape (total bins, n_outputs)."""
@@ -300,8 +308,10 @@ class HistogramTarget(Target):
             return None
         return HistogramTarget.project(self, np.random.default_rng(0)).norm
 
-    def coordinates(self) -> Array | None:
+    def coordinates(self, dear: bool = False) -> Array | None:
         """Return ΠΔ in Euclidean coordinates, None where there are too many bins."""
+        if not dear and len(self.table) ** 3 / 3 > MAX_EDGE_OPERATIONS:
+            return None
         span = self.stumps.span
         return None if span is None else span.whiten(self.table)
 
