@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -57,8 +57,8 @@ class Result:
     @property
     def history(self) -> dict[str, Array]:
         """Return the records as columns."""
-        rows = [asdict(record) for record in self.records]
-        return {column.name: np.array([row[column.name] for row in rows]) for column in fields(Record)}
+        names = [column.name for column in fields(Record)]
+        return {name: np.array([getattr(record, name) for record in self.records]) for name in names}
 
 
 class Training:
