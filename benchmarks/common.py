@@ -26,8 +26,12 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
-import psutil
 from threadpoolctl import threadpool_limits
+
+try:
+    import psutil
+except ModuleNotFoundError:  # only the remark on other processes needs it
+    psutil = None
 
 ROOT = Path(__file__).parents[1]
 OUT = ROOT / "docs" / "benchmarks"
@@ -63,7 +67,7 @@ def parse(parser: argparse.ArgumentParser, **quick: Any) -> argparse.Namespace:
     parser.set_defaults(out=QUICK_OUT if quick_values else OUT, **quick_values)
     arguments = parser.parse_args()
     threadpool_limits(arguments.threads)  # OpenMP and BLAS, for peers that have no parameter of their own
-    arguments.busy = 0.0 if arguments.child else psutil.cpu_percent(interval=1.0)
+    arguments.busy = 0.0 if arguments.child or psutil is None else psutil.cpu_percent(interval=1.0)
     return arguments
 
 

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 
 import common
 from common import median, number, table
@@ -67,7 +66,8 @@ def child(n_samples: int, rounds: int, threads: int) -> dict[str, float]:
 
 
 def resident() -> int:
-    return psutil.Process().memory_info().rss
+    """Return the resident memory in bytes."""
+    return _status("VmRSS")
 
 
 def reset_peak() -> None:
@@ -77,7 +77,11 @@ def reset_peak() -> None:
 
 def peak() -> int:
     """Return the highest resident memory since `reset_peak`, in bytes."""
-    return 1024 * int(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1])
+    return _status("VmHWM")
+
+
+def _status(key: str) -> int:
+    return 1024 * int(re.search(rf"{key}:\s+(\d+)", Path("/proc/self/status").read_text())[1])
 
 
 def measure(arguments: argparse.Namespace) -> dict[str, dict[str, list[float]]]:

@@ -49,6 +49,15 @@ names = ("import convexboost", "import the classifier", "first fit", "second fit
 print(json.dumps(dict(zip(names, np.diff(stamps).tolist()))))
 """
 
+#: What the classifier cannot do without, in a fresh process of its own.
+BARE_CHILD = """
+import json, time
+import numpy as np
+began = time.perf_counter()
+import numba, sklearn.base
+print(json.dumps({"import scikit-learn and Numba alone": time.perf_counter() - began}))
+"""
+
 
 def first_fits(arguments: argparse.Namespace) -> dict[str, Seconds]:
     """Import, fit and predict in fresh processes: once to fill the cache, then warm and cold in turn."""
@@ -62,6 +71,7 @@ def first_fits(arguments: argparse.Namespace) -> dict[str, Seconds]:
             for state, cache in (("warm", "warm"), ("cold", f"cold{i}")):
                 one = common.fresh(command, NUMBA_CACHE_DIR=f"{folder}/{cache}")
                 one["in all"] = sum(one.values()) - one["second fit"]
+                one |= common.fresh(["-c", BARE_CHILD])
                 common.note(f"{state}: {one}")
                 for name, seconds in one.items():
                     found[state].setdefault(name, []).append(seconds)
@@ -109,7 +119,8 @@ def page(results: dict[str, Any], arguments: argparse.Namespace) -> str:
             f"Seconds in fresh processes: import of the package and of `ConvexBoostClassifier`, two fits of "
             f"{arguments.rounds} rounds of the multiclass hinge on letter (16,000 rows) and a prediction of "
             "the same rows, with the Numba cache warm and empty. “In all” leaves out the second fit; NumPy "
-            "is loaded before the clock starts.",
+            "is loaded before the clock starts. The last row is the part of the import that is not ours, in "
+            "a process of its own.",
             table(("", "warm cache", "empty cache"), rows),
             "Binning from raw X (float64, C order), at most 255 bins, against "
             "`lightgbm.Dataset(X).construct()`, which looks at no more than 200,000 rows to place its bins. "

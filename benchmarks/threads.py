@@ -1,8 +1,8 @@
-"""Seconds per round for 1, 2, 4, 8, 16 threads, on many rows and on few, and beside a busy process.
+"""Threads: the same bits, no loss on few rows, scaling on many, and two threads beside a busy process.
 
-    python benchmarks/threads.py
+    python benchmarks/threads.py [--counts 1 2 4 8 16] [--rows 1000000]
 
-The models must be the same bit for bit whatever the number of threads.
+Needs nothing but the library itself: the data are random.
 """
 
 from __future__ import annotations
@@ -20,26 +20,22 @@ import numpy as np
 import common
 from common import Seconds, median, number, table, timed
 from convexboost import ConvexBoostClassifier
-from peers import Problem
 from scaling import CLASSES, FEATURES, make
 
 COUNTS = (1, 2, 4, 8, 16)
 FIRST = 5  #: the rounds before this one are not counted
+WHOLE, BEFORE, ROUND = "whole fit", "before the rounds", "per round"  #: whose seconds are kept
 BUSY_GOAL = 2.0
-LARGE, SMALL = "random", "letter"
+SLOWER_GOAL = 1.1  #: times as long as one thread, on few rows: no slower but for the noise
+LARGE, SMALL = "many", "few"
 
 
-def rows(name: str, n_samples: int) -> tuple[np.ndarray, np.ndarray]:
-    if name == LARGE:
-        return make(n_samples)
-    problem = Problem.load(name)
-    return problem.X, problem.y
-
-
-def fit(X: np.ndarray, y: np.ndarray, rounds: int, threads: int) -> tuple[float, ConvexBoostClassifier]:
-    """Return the seconds of the whole fit, and the model."""
+def fit(X: np.ndarray, y: np.ndarray, rounds: int, threads: int) -> tuple[Seconds, ConvexBoostClassifier]:
+    """Return the seconds of a fit by phase, and the model."""
     model = ConvexBoostClassifier("multiclass_hinge", n_rounds=rounds, n_jobs=threads)
-    return timed(lambda: model.fit(X, y))
+    seconds, _ = timed(lambda: model.fit(X, y))
+    before = seconds - float(model.history_["seconds"][-1])
+    return {WHOLE: [seconds], BEFORE: [before], ROUND: [common.per_round(model.history_, FIRST)]}, model
 
 
 def same(one: ConvexBoostClassifier, other: ConvexBoostClassifier, X: np.ndarray) -> bool:
@@ -50,24 +46,32 @@ def same(one: ConvexBoostClassifier, other: ConvexBoostClassifier, X: np.ndarray
     )
 
 
-def scaling(name: str, counts: list[int], arguments: argparse.Namespace) -> dict[str, Seconds]:
+def keep(found: dict[str, Seconds], key: str, seconds: Seconds) -> None:
+    for name, values in seconds.items():
+        found.setdefault(key, {}).setdefault(name, []).extend(values)
+    common.note(f"{key}: " + ", ".join(f"{name} {values[0]:.4g} s" for name, values in seconds.items()))
+
+
+def scaling(name: str, arguments: argparse.Namespace) -> dict[str, Seconds]:
     """Alternate between the numbers of threads; the models must not differ."""
-    X, y = rows(name, arguments.rows)
-    fit(X[:2000], y[:2000], 3, max(counts))  # compiles
-    found: dict[str, Seconds] = {str(count): {"per_round": [], "fit": []} for count in counts}
+    X, y = make(arguments.size[name])
+    compile_all(X, y, max(arguments.counts))
+    found: dict[str, Seconds] = {}
     reference = None
     for _ in range(arguments.repeats):
-        for count in counts:
+        for count in arguments.counts:
             seconds, model = fit(X, y, arguments.rounds[name], count)
-            found[str(count)]["fit"].append(seconds)
-            found[str(count)]["per_round"].append(common.per_round(model.history_, FIRST))
-            common.note(f"{name}, {count} threads: {found[str(count)]['per_round'][-1]:.4g} s per round")
+            keep(found, str(count), seconds)
             reference = reference or model
             if not same(model, reference, X):
                 raise RuntimeError(
-                    f"{name}: the model with {count} threads differs from that with {counts[0]}"
+                    f"the model with {count} threads differs from that with {arguments.counts[0]}"
                 )
     return found
+
+
+def compile_all(X: np.ndarray, y: np.ndarray, threads: int) -> None:
+    fit(X[:2000], y[:2000], 20, threads)
 
 
 @contextmanager
@@ -85,89 +89,97 @@ def busy(cpu: int | None) -> Iterator[None]:
         process.wait()
 
 
-def child(name: str, n_samples: int, rounds: int, threads: int) -> dict[str, float]:
-    X, y = rows(name, n_samples)
-    fit(X[:2000], y[:2000], 3, threads)
-    seconds, model = fit(X, y, rounds, threads)
-    return {"fit": seconds, "per_round": common.per_round(model.history_, FIRST)}
+def child(n_samples: int, rounds: int, threads: int, repeats: int) -> dict[str, Seconds]:
+    """Two threads on the processors of this process, alone and while the last one is kept busy."""
+    X, y = make(n_samples)
+    compile_all(X, y, threads)
+    found: dict[str, Seconds] = {}
+    for _ in range(repeats):
+        for state, cpu in (("alone", None), ("busy", common.cpus()[-1])):
+            with busy(cpu):
+                keep(found, state, fit(X, y, rounds, threads)[0])
+    return found
 
 
 def beside_busy(arguments: argparse.Namespace) -> dict[str, dict[str, Seconds]]:
-    """Two threads on two processors, alone and while another process keeps one of the two busy."""
-    found: dict[str, dict[str, Seconds]] = {}
+    """Two threads on two processors, in processes of their own."""
+    found = {}
     for name in (SMALL, LARGE):
-        task = {"name": name, "n_samples": arguments.rows, "rounds": arguments.rounds[name], "threads": 2}
-        two = common.cpus()[:2]
-        for _ in range(arguments.repeats):
-            for state, cpu in (("alone", None), ("busy", two[1])):
-                with busy(cpu):
-                    one = common.fresh([__file__, "--child", json.dumps(task)], on=two)
-                common.note(f"{name}, {state}: {one}")
-                for key, value in one.items():
-                    found.setdefault(name, {}).setdefault(state, {}).setdefault(key, []).append(value)
+        task = {
+            "n_samples": arguments.size[name],
+            "rounds": arguments.rounds[name],
+            "threads": 2,
+            "repeats": arguments.repeats,
+        }
+        found[name] = common.fresh([__file__, "--child", json.dumps(task)], on=common.cpus()[:2])
     return found
 
 
 def scaling_table(found: dict[str, Seconds]) -> str:
-    one = found["1"]
-    return table(
-        ("threads", "ms per round", "from … to", "times one thread", "whole fit, s", "times one thread"),
-        [
-            [
-                count,
-                number(1e3 * median(s["per_round"])),
-                " to ".join(number(1e3 * f(s["per_round"])) for f in (min, max)),
-                f"{median(one['per_round']) / median(s['per_round']):.2f}",
-                number(median(s["fit"])),
-                f"{median(one['fit']) / median(s['fit']):.2f}",
-            ]
-            for count, s in found.items()
-        ],
-    )
+    one = next(iter(found.values()))
+    rows = []
+    for count, seconds in found.items():
+        row = [count]
+        for name, values in seconds.items():
+            unit = 1e3 if name == ROUND else 1.0
+            row += [number(unit * median(values)), f"{median(one[name]) / median(values):.2f}"]
+        rows.append(row)
+    names = [f"{name}, {'ms' if name == ROUND else 's'}" for name in one]
+    return table(("threads", *(cell for name in names for cell in (name, "speed-up"))), rows)
 
 
-def busy_table(found: dict[str, dict[str, Seconds]]) -> str:
+def busy_table(found: dict[str, dict[str, Seconds]], arguments: argparse.Namespace) -> str:
     rows = []
     for name, states in found.items():
-        alone, beside = (median(states[state]["per_round"]) for state in ("alone", "busy"))
-        fits = [median(states[state]["fit"]) for state in ("alone", "busy")]
-        ratio = f"{beside / alone:.2f} ({common.verdict(beside / alone <= BUSY_GOAL)})"
-        rows.append([name, number(1e3 * alone), number(1e3 * beside), ratio, f"{fits[1] / fits[0]:.2f}"])
-    return table(("data", "alone, ms per round", "one of two busy", "ratio", "ratio of the whole fits"), rows)
+        row = [f"{arguments.size[name]:,}"]
+        for phase in (ROUND, WHOLE):
+            alone, beside = (median(states[state][phase]) for state in ("alone", "busy"))
+            ratio = f"{beside / alone:.2f} ({common.verdict(beside / alone <= BUSY_GOAL)})"
+            row += [number(1e3 * alone), number(1e3 * beside), ratio]
+        rows.append(row)
+    header = [cell for phase in (ROUND, WHOLE) for cell in (f"{phase}, alone, ms", "one busy, ms", "ratio")]
+    return table(("rows", *header), rows)
 
 
 def page(results: dict[str, Any], arguments: argparse.Namespace) -> str:
     small = results[SMALL]
-    worst = max(median(s["per_round"]) / median(small["1"]["per_round"]) for s in small.values())
+    within = {count: s for count, s in small.items() if int(count) <= len(common.cpus())}
+    first = median(next(iter(small.values()))[ROUND])
+    worst = max(median(s[ROUND]) / first for s in within.values())
     parts = [
-        f"Multiclass hinge, residual. The models agreed bit for bit for every number of threads "
-        f"({', '.join(small)}). Medians of {arguments.repeats} alternating repeats.",
-        f"{arguments.rows:,} rows, {FEATURES} columns of random floats, {CLASSES} classes, "
-        f"{arguments.rounds[LARGE]} rounds:",
+        f"{FEATURES} columns of random floats, {CLASSES} classes, multiclass hinge, residual, medians of "
+        f"{arguments.repeats} alternating repeats. The models agreed bit for bit for every number of threads "
+        f"({', '.join(small)}).",
+        f"{arguments.size[LARGE]:,} rows, {arguments.rounds[LARGE]} rounds. “{BEFORE.capitalize()}” are the "
+        f"checks of the input and the binning:",
         scaling_table(results[LARGE]),
-        f"letter (16,000 rows), {arguments.rounds[SMALL]} rounds; the slowest number of threads took "
-        f"{worst:.2f} times as long per round as one thread:",
+        f"{arguments.size[SMALL]:,} rows, {arguments.rounds[SMALL]} rounds. With no more threads than cores "
+        f"a round took at most {worst:.2f} times as long as on {next(iter(small))} (at most "
+        f"{SLOWER_GOAL:g}: {common.verdict(worst <= SLOWER_GOAL)}):",
         scaling_table(small),
     ]
     if results["busy"]:
         parts += [
             "Two threads on two processors, alone and while another process keeps one of the two busy (at "
             f"most {BUSY_GOAL:g} times as long):",
-            busy_table(results["busy"]),
+            busy_table(results["busy"], arguments),
         ]
     return "\n\n".join(parts)
 
 
 def main() -> None:
-    parser = common.parser(__doc__)
-    parser.add_argument("--rows", type=int, default=1_000_000, help="of the random data")
-    parser.add_argument("--rounds", type=json.loads, default={LARGE: 40, SMALL: 300}, help="a JSON object")
-    arguments = common.parse(parser, rows=20_000, rounds={LARGE: 10, SMALL: 20})
+    parser = common.parser(__doc__, repeats=3)
+    parser.add_argument("--counts", type=int, nargs="+", help="of threads (1, 2, 4 … all cores)")
+    parser.add_argument("--rows", type=int, default=1_000_000, help="where there are many")
+    parser.add_argument("--few", type=int, default=16_000, help="rows where there are few")
+    parser.add_argument("--rounds", type=json.loads, default={LARGE: 30, SMALL: 200}, help="a JSON object")
+    arguments = common.parse(parser, rows=20_000, few=2_000, rounds={LARGE: 10, SMALL: 20})
     if arguments.child:
         print(json.dumps(child(**arguments.child)))
         return
-    counts = [count for count in COUNTS if count <= arguments.threads]
-    results: dict[str, Any] = {name: scaling(name, counts, arguments) for name in (SMALL, LARGE)}
+    arguments.counts = arguments.counts or [n for n in COUNTS if n <= max(4, arguments.threads)]
+    arguments.size = {LARGE: arguments.rows, SMALL: arguments.few}
+    results: dict[str, Any] = {name: scaling(name, arguments) for name in (SMALL, LARGE)}
     results["busy"] = beside_busy(arguments) if len(common.cpus()) > 1 and sys.platform == "linux" else {}
     common.publish(arguments, "threads", "Threads", page(results, arguments), results)
 

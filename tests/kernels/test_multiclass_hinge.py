@@ -72,3 +72,21 @@ def test_tied_rows_have_no_short_form():
     _, gradient = MulticlassHinge().advance(np.zeros((2, 3)), y, space, None, None, 1)
     assert not isinstance(gradient, PairGradient)
     np.testing.assert_array_equal(gradient.values, [[-1.0, 0.5, 0.5], [0.5, -1.0, 0.5]])
+
+
+def test_the_last_rivals_only_save_work():
+    """Right, wrong or none: a guess changes nothing, neither losses nor rivals nor ties."""
+    rng = np.random.default_rng(4)
+    for n_outputs in (2, 3, 9, 40):
+        F, y, space = rng.normal(size=(80, n_outputs)), rng.integers(0, n_outputs, 80), FunctionSpace.of(80)
+        value, gradient = MulticlassHinge().advance(F, y, space, None, None, 1)
+        shifted = np.where(gradient.plus >= 0, (y + 1) % n_outputs, -1).astype(np.int32)
+        for plus in (gradient.plus, shifted, np.full(80, -1, np.int32)):
+            before = PairGradient(plus, y, n_outputs, space)
+            again, second = MulticlassHinge().advance(F, y, space, None, before, 1)
+            assert again == value
+            np.testing.assert_array_equal(second.plus, gradient.plus)
+    F, y = np.array([[0.0, 0.5, 0.5], [0.0, 3.0, 0.5]]), np.array([0, 0])
+    before = PairGradient(np.array([1, 1], np.int32), y, 3, FunctionSpace.of(2))
+    _, tied = MulticlassHinge().advance(F, y, before.space, None, before, 1)
+    np.testing.assert_array_equal(tied.values, [[-1.0, 0.5, 0.5], [-1.0, 1.0, 0.0]])

@@ -20,7 +20,7 @@ def chunks(size, operations, n_threads):
 @pytest.mark.parametrize("size", [1, 2, 5, 100])
 def test_chunks_cover_everything_once(size, n_threads):
     seen = chunks(size, 1e12, n_threads)
-    assert len(seen) == min(size, n_threads)
+    assert len(seen) == (1 if n_threads == 1 else min(size, parallel.PER_THREAD * n_threads))
     assert [i for start, stop in seen for i in range(start, stop)] == list(range(size))
 
 
@@ -31,7 +31,7 @@ def test_little_work_stays_on_this_thread():
 
 
 def test_no_more_threads_than_work():
-    assert len(chunks(100, 2.5 * parallel.MIN_OPERATIONS, 8)) == 2
+    assert len(chunks(100, 2.5 * parallel.MIN_OPERATIONS, 8)) == parallel.PER_THREAD * 2
 
 
 def test_errors_come_back():

@@ -13,16 +13,19 @@ from itertools import pairwise
 
 #: Below about a millisecond of work a second thread costs more than it saves.
 MIN_OPERATIONS = 1_000_000
+#: Chunks for each thread: where another process keeps a core busy, the free ones take more of them.
+PER_THREAD = 2
 
 _pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
 
 
 def run(task: Callable[[int, int], object], size: int, operations: float, n_threads: int) -> None:
     """Call `task(start, stop)` on chunks that cover range(size)."""
-    chunks = min(n_threads, size, int(operations / MIN_OPERATIONS))
-    if chunks <= 1:
+    busy = min(n_threads, size, int(operations / MIN_OPERATIONS))
+    if busy <= 1:
         task(0, size)
         return
+    chunks = min(PER_THREAD * busy, size)
     bounds = [size * i // chunks for i in range(chunks + 1)]
     key = (os.getpid(), n_threads)  # a forked child must not use its parent's threads
     pool = _pools.get(key) or _pools.setdefault(key, ThreadPoolExecutor(n_threads, "convexboost"))

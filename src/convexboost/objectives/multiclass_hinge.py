@@ -10,43 +10,56 @@ from convexboost.core import KINK, Array, Constants, FunctionSpace, Gradient, Pa
 from convexboost.kernels import parallel
 from convexboost.objectives._base import Lookup, Loss
 
+#: x ^ (x >> 63 & SIGN) turns the bits of a float into an integer of the same order, and back.
+SIGN = np.int64(2**63 - 1)
+LOWEST = np.int64(-0x7FF0000000000001)  #: what −∞ becomes
+
 
 @njit(cache=True, nogil=True)
 def _sweep(
-    F: Array, y: Any, codes: Any, table: Array, kink: float, losses: Array, rivals: Any, a: int, b: int
+    F: Array,
+    y: Any,
+    codes: Any,
+    table: Array,
+    guess: Any,
+    kink: float,
+    losses: Array,
+    rivals: Any,
+    a: int,
+    b: int,
 ) -> int:
     """Add table[codes] to F, then find the loss and the strongest rival (−1: none) of rows a … b − 1.
 
-    Returns how many rows have tied rivals.
+    Empty `codes` are all 0, an empty `guess` is −1 throughout.  `guess` holds the rivals of the last round:
+    almost all of them still stand, and then one look at the other classes is enough.  Their maximum is that
+    of integers, which compilers turn into vector instructions.  Returns how many rows have tied rivals.
     """
     K, tied = F.shape[1], 0
-    whole = K - K % 4
+    bits, top_bits = F.view(np.int64), losses.view(np.int64)
     for n in range(a, b):
-        if len(codes) > 0:
-            c = codes[n]
-            for k in range(K):
-                F[n, k] += table[c, k]
-        own = F[n, y[n]]
-        F[n, y[n]] = -np.inf
-        m0 = m1 = m2 = m3 = -np.inf  # four maxima at once: each waits only for itself
-        for k in range(0, whole, 4):
-            m0, m1 = max(m0, F[n, k]), max(m1, F[n, k + 1])
-            m2, m3 = max(m2, F[n, k + 2]), max(m3, F[n, k + 3])
-        for k in range(whole, K):
-            m0 = max(m0, F[n, k])
-        best = max(max(m0, m1), max(m2, m3))
-        close = kink * (abs(own) + 1.0)
-        hits, where = 0, 0  # no branches: which rows are violated cannot be predicted
+        c = codes[n] if len(codes) > 0 else 0
+        own_class, rival = y[n], guess[n] if len(guess) > 0 else -1
+        top = LOWEST
         for k in range(K):
-            hit = F[n, k] >= best - close
-            hits += hit
-            where += k * hit
+            F[n, k] += table[c, k]
+            x = bits[n, k]
+            is_other = (k != own_class) & (k != rival)
+            top = max(top, x ^ (x >> 63 & SIGN) if is_other else LOWEST)
+        top_bits[n] = top ^ (top >> 63 & SIGN)
+        own, others, guessed = F[n, own_class], losses[n], F[n, rival] if rival >= 0 else -np.inf
+        best = max(others, guessed)
+        close = kink * (abs(own) + 1.0)
         loss = 1.0 + best - own
         losses[n] = max(loss, 0.0)
         violated = loss > close
-        tied += violated and hits > 1
-        rivals[n] = where if violated else -1
-        F[n, y[n]] = own
+        if violated and others >= guessed - close:  # seldom: another rival, or a tie
+            hits, rival = 0, 0
+            for k in range(K):
+                hit = (F[n, k] >= best - close) & (k != own_class)
+                hits += hit
+                rival += k * hit
+            tied += hits > 1
+        rivals[n] = rival if violated else -1
     return tied
 
 
@@ -62,7 +75,7 @@ class MulticlassHinge(Loss):
 
     def evaluate(self, F: Array, y: Any) -> tuple[Array, Array]:
         """Return the hinge and e_k − e_y, k the strongest rival, in the rows that violate it."""
-        losses, rivals, _ = self._pass(F, y, None, 1)
+        losses, rivals, _ = self._pass(F, y, None, None, 1)
         G = np.zeros(F.shape)
         rows = np.flatnonzero(rivals >= 0)
         others = np.where(np.arange(F.shape[1]) == y[rows, None], -np.inf, F[rows])
@@ -74,7 +87,7 @@ class MulticlassHinge(Loss):
 
     def value(self, F: Array, y: Any) -> Array:
         """Return the hinge alone."""
-        return self._pass(F, y, None, 1)[0]
+        return self._pass(F, y, None, None, 1)[0]
 
     def advance(
         self,
@@ -86,17 +99,20 @@ class MulticlassHinge(Loss):
         n_threads: int,
     ) -> tuple[float, Gradient]:
         """Move, evaluate and compare with the last subgradient in one pass over the scores."""
-        losses, rivals, tied = self._pass(F, y, lookup, n_threads)
+        losses, rivals, tied = self._pass(F, y, lookup, before, n_threads)
         if tied:
             return space.mean(losses), Gradient(self.evaluate(F, y)[1], space)
         return space.mean(losses), PairGradient(rivals, y, F.shape[1], space).follow(before)
 
-    def _pass(self, F: Array, y: Any, lookup: Lookup | None, n_threads: int) -> tuple[Array, Any, int]:
+    def _pass(
+        self, F: Array, y: Any, lookup: Lookup | None, before: Gradient | None, n_threads: int
+    ) -> tuple[Array, Any, int]:
         losses, rivals, ties = np.empty(len(F)), np.empty(len(F), np.int32), []
-        codes, table = lookup or (np.empty(0, np.uint8), np.empty((0, F.shape[1])))
+        codes, table = lookup or (np.empty(0, np.uint8), np.zeros((1, F.shape[1])))
+        guess = before.plus if isinstance(before, PairGradient) else np.empty(0, np.int32)
 
         def task(a: int, b: int) -> None:
-            ties.append(_sweep(F, y, codes, table, KINK, losses, rivals, a, b))
+            ties.append(_sweep(F, y, codes, table, guess, KINK, losses, rivals, a, b))
 
         parallel.run(task, len(F), 2 * F.size, n_threads)
         return losses, rivals, sum(ties)
