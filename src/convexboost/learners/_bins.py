@@ -29,6 +29,8 @@ Codes = NDArray[np.uint8]
 MAX_BINS = 255
 #: Quantiles of more rows than this are those of a random choice of so many (always the same one).
 MAX_QUANTILE_ROWS = 200_000
+#: Numbers that the processor reads together: so many columns are picked out of X at once.
+CACHE_LINE = 8
 
 
 @dataclass(frozen=True)
@@ -53,9 +55,7 @@ class Column:
     def encode(self, values: Array) -> Codes:
         """Return the bin of each value."""
         if self.cuts is not None:
-            codes = np.empty(len(values), np.uint8)
-            encode(values, self.cuts, codes)
-            return codes
+            return BinMapper([self], np.zeros(1, bool)).encode(np.ascontiguousarray(values)[:, None])[0]
         assert self.categories is not None
         assert self.category_codes is not None
         if len(self.categories) == 0:
@@ -65,7 +65,7 @@ class Column:
         return np.where(known, self.category_codes[index], self.n_bins).astype(np.uint8)
 
     @classmethod
-    def numeric(cls, values: Array, weight: Array, max_bins: int) -> Column:
+    def numeric(cls, values: Array, weight: Array | None, max_bins: int) -> Column:
         """Cut between distinct values, at weighted quantiles where there are too many of them."""
         distinct, mass = _distinct(values, weight)
         if len(distinct) <= max_bins:
@@ -82,7 +82,7 @@ class Column:
         return cls(cuts=np.where(middle < high, middle, low))
 
     @classmethod
-    def categorical(cls, values: Array, weight: Array, max_bins: int) -> Column:
+    def categorical(cls, values: Array, weight: Array | None, max_bins: int) -> Column:
         """One bin for each of the heaviest categories; the rest share one."""
         categories, mass = _distinct(values, weight)
         rank = np.empty(len(categories), int)
@@ -92,31 +92,36 @@ class Column:
         return cls(categories=categories, category_codes=rank.clip(max=max_bins - 1).astype(np.uint8))
 
 
-def _distinct(values: Array, weight: Array) -> tuple[Array, Array]:
-    present = ~np.isnan(values)
-    values, weight = values[present], weight[present]
-    order = np.argsort(values, kind="stable")
-    values, weight = values[order], weight[order]
-    starts = (
-        np.flatnonzero(np.concatenate([[True], values[1:] > values[:-1]]))
-        if len(values)
-        else np.zeros(0, int)
-    )
-    return values[starts], np.add.reduceat(weight, starts) if len(values) else weight
+def _distinct(values: Array, weight: Array | None) -> tuple[Array, Array]:
+    """Return the distinct values, sorted, and the weight of each; without weights, how often it occurs."""
+    order = None if weight is None else np.argsort(values)
+    values = np.sort(values) if order is None else values[order]
+    values = values[: np.searchsorted(values, np.nan)]  # missing values come last
+    starts = np.flatnonzero(np.append(True, values[1:] > values[:-1])[: len(values)])
+    if weight is None or len(values) == 0:
+        return values[starts], np.diff(starts, append=len(values)).astype(float)
+    return values[starts], np.add.reduceat(weight[order[: len(values)]], starts)
 
 
-def _columns(X: Any, weight: Array) -> Iterator[tuple[Array, Array]]:
-    """Yield (values, weights) of each column; the zeros of a sparse column come as one value."""
+def _columns(
+    X: Any, rows: Any, weight: Array | None, first: int, last: int
+) -> Iterator[tuple[Array, Array | None]]:
+    """Yield (values, weights) of columns first … last − 1; the zeros of a sparse column come as one value."""
     if not sp.issparse(X):
-        for j in range(X.shape[1]):
-            yield X[:, j], weight
+        for start in range(first, last, CACHE_LINE):
+            part = X[:, start : min(start + CACHE_LINE, last)]
+            for values in (part if rows is None else part[rows]).T:
+                yield values, weight
         return
-    for j in range(X.shape[1]):
+    weight = np.ones(X.shape[0]) if weight is None else weight
+    total = weight.sum()
+    for j in range(first, last):
         part = slice(X.indptr[j], X.indptr[j + 1])
         stored = weight[X.indices[part]]
-        zeros = max(weight.sum() - stored.sum(), 0.0) if X.shape[0] > len(stored) else 0.0
-        values = np.append(X.data[part], [0.0] * (X.shape[0] > len(stored)))
-        yield values, np.append(stored, [zeros] * (X.shape[0] > len(stored)))
+        if X.shape[0] == len(stored):
+            yield X.data[part], stored
+        else:
+            yield np.append(X.data[part], 0.0), np.append(stored, max(total - stored.sum(), 0.0))
 
 
 @dataclass(frozen=True)
@@ -127,16 +132,55 @@ class BinMapper:
     categorical: NDArray[np.bool_]
 
     @classmethod
-    def fit(cls, X: Any, space: FunctionSpace, max_bins: int, categorical: NDArray[np.bool_]) -> BinMapper:
+    def fit(
+        cls,
+        X: Any,
+        space: FunctionSpace,
+        max_bins: int,
+        categorical: NDArray[np.bool_],
+        n_threads: int = 1,
+    ) -> BinMapper:
         """Choose the bins of each column of `X` (an array or a CSC matrix)."""
-        if len(space.weight) > MAX_QUANTILE_ROWS and not sp.issparse(X) and not categorical.any():
-            rows = np.random.default_rng(0).choice(len(space.weight), MAX_QUANTILE_ROWS, replace=False)
-            X, space = X[np.sort(rows)], FunctionSpace(space.weight[np.sort(rows)])
-        columns = [
-            (Column.categorical if is_category else Column.numeric)(values, weight, max_bins)
-            for (values, weight), is_category in zip(_columns(X, space.weight), categorical, strict=True)
-        ]
+        weight: Array | None = space.weight
+        rows, n_rows = None, X.shape[0]
+        if n_rows > MAX_QUANTILE_ROWS and not sp.issparse(X) and not categorical.any():
+            rows = np.random.default_rng(0).choice(n_rows, MAX_QUANTILE_ROWS, replace=False)
+            rows.sort()
+            weight, n_rows = space.weight[rows], MAX_QUANTILE_ROWS
+        if weight.min(initial=1.0) == weight.max(initial=0.0):
+            weight = None  # numbers sort faster than numbers with weights
+        columns: list[Any] = [None] * X.shape[1]
+
+        def task(first: int, last: int) -> None:
+            for j, (values, own) in enumerate(_columns(X, rows, weight, first, last), first):
+                choose = Column.categorical if categorical[j] else Column.numeric
+                columns[j] = choose(values, own, max_bins)
+
+        parallel.run(task, X.shape[1], 20 * n_rows * X.shape[1], n_threads)
         return cls(columns, categorical)
+
+    def cuts(self, features: Any) -> tuple[Array, NDArray[np.int64]]:
+        """Return the cuts of numeric features, one after the other, and where each ends."""
+        parts = [np.empty(0), *(self.columns[j].cuts for j in features)]
+        return np.concatenate(parts), np.cumsum([len(part) for part in parts])
+
+    def encode(self, X: Array, n_threads: int = 1) -> Codes:
+        """Return the bin of every number, (n_features, n_samples)."""
+        codes = np.empty(X.shape[::-1], np.uint8)
+        is_cut = np.array([column.cuts is not None for column in self.columns], bool)
+        numeric, others = np.flatnonzero(is_cut), np.flatnonzero(~is_cut)
+        cuts, ends = self.cuts(numeric)
+
+        def rows(start: int, stop: int) -> None:
+            encode(X, numeric, cuts, ends, codes, start, stop)
+
+        def columns(first: int, last: int) -> None:
+            for j in others[first:last]:
+                codes[j] = self.columns[j].encode(X[:, j])
+
+        parallel.run(rows, len(X), 10 * len(X) * len(numeric), n_threads)
+        parallel.run(columns, len(others), 20 * len(X) * len(others), n_threads)
+        return codes
 
     @cached_property
     def offsets(self) -> NDArray[np.int64]:
@@ -232,15 +276,9 @@ class DenseSample(BinnedSample):
 
     def __init__(self, mapper: BinMapper, space: FunctionSpace, n_threads: int, X: Array) -> None:
         super().__init__(mapper, space, n_threads)
-        self.codes = np.empty((X.shape[1], X.shape[0]), np.uint8)
+        self.codes = mapper.encode(X, n_threads)
         self._signs: NDArray[np.int64] | None = None  #: histogram of the last `PairGradient`
         self._signs_of: object = None
-
-        def task(first: int, last: int) -> None:
-            for j in range(first, last):
-                self.codes[j] = mapper.columns[j].encode(X[:, j])
-
-        parallel.run(task, self.n_features, 20 * X.size, n_threads)
 
     def column(self, j: int) -> Codes:
         """Return the bin of each row in feature j."""
@@ -345,6 +383,6 @@ def bin_sample(X: Any, space: FunctionSpace, max_bins: int, categorical: Any, n_
     if sp.issparse(X):
         X = sp.csc_array(X, copy=not X.has_canonical_format)
         X.sum_duplicates()
-        return SparseSample(BinMapper.fit(X, space, max_bins, mask), space, n_threads, X)
+        return SparseSample(BinMapper.fit(X, space, max_bins, mask, n_threads), space, n_threads, X)
     X = np.asarray(X, float)
-    return DenseSample(BinMapper.fit(X, space, max_bins, mask), space, n_threads, X)
+    return DenseSample(BinMapper.fit(X, space, max_bins, mask, n_threads), space, n_threads, X)

@@ -104,13 +104,12 @@ class BinFunction(Hypothesis):
             super().add_all(F, inputs, numeric)
             return
         features = np.array([_feature(term) for term in numeric])
-        cuts = [inputs.mapper.columns[j].cuts for j in features]
         tables = [weight * h.table for weight, h in numeric if isinstance(h, BinFunction)]
-        cut_ends, table_ends = (np.cumsum([0, *map(len, parts)]) for parts in (cuts, tables))
-        every_cut, every_table = np.concatenate(cuts), np.concatenate(tables)
+        cuts, cut_ends = inputs.mapper.cuts(features)
+        every_table, table_ends = np.concatenate(tables), np.cumsum([0, *map(len, tables)])
 
         def task(start: int, stop: int) -> None:
-            add_tables(F, X, features, every_cut, cut_ends, every_table, table_ends, start, stop)
+            add_tables(F, X, features, cuts, cut_ends, every_table, table_ends, start, stop)
 
         parallel.run(task, len(F), F.size * len(features), inputs.n_threads)
 
