@@ -94,13 +94,16 @@ class Column:
 
 def _distinct(values: Array, weight: Array | None) -> tuple[Array, Array]:
     """Return the distinct values, sorted, and the weight of each; without weights, how often it occurs."""
-    order = None if weight is None else np.argsort(values)
-    values = np.sort(values) if order is None else values[order]
+    if weight is None:
+        values = np.sort(values)
+    else:
+        order = np.argsort(values)
+        values, weight = values[order], weight[order]
     values = values[: np.searchsorted(values, np.nan)]  # missing values come last
     starts = np.flatnonzero(np.append(True, values[1:] > values[:-1])[: len(values)])
     if weight is None or len(values) == 0:
         return values[starts], np.diff(starts, append=len(values)).astype(float)
-    return values[starts], np.add.reduceat(weight[order[: len(values)]], starts)
+    return values[starts], np.add.reduceat(weight[: len(values)], starts)
 
 
 def _columns(
@@ -141,18 +144,17 @@ class BinMapper:
         n_threads: int = 1,
     ) -> BinMapper:
         """Choose the bins of each column of `X` (an array or a CSC matrix)."""
-        weight: Array | None = space.weight
-        rows, n_rows = None, X.shape[0]
+        rows, n_rows, weight = None, X.shape[0], space.weight
         if n_rows > MAX_QUANTILE_ROWS and not sp.issparse(X) and not categorical.any():
             rows = np.random.default_rng(0).choice(n_rows, MAX_QUANTILE_ROWS, replace=False)
             rows.sort()
             weight, n_rows = space.weight[rows], MAX_QUANTILE_ROWS
-        if weight.min(initial=1.0) == weight.max(initial=0.0):
-            weight = None  # numbers sort faster than numbers with weights
+        is_uniform = weight.min(initial=1.0) == weight.max(initial=0.0)  # numbers alone are sorted faster
         columns: list[Any] = [None] * X.shape[1]
 
         def task(first: int, last: int) -> None:
-            for j, (values, own) in enumerate(_columns(X, rows, weight, first, last), first):
+            found = _columns(X, rows, None if is_uniform else weight, first, last)
+            for j, (values, own) in enumerate(found, first):
                 choose = Column.categorical if categorical[j] else Column.numeric
                 columns[j] = choose(values, own, max_bins)
 
@@ -219,7 +221,6 @@ class BinnedSample(ABC):
     def __init__(self, mapper: BinMapper, space: FunctionSpace, n_threads: int) -> None:
         self.mapper, self.space, self.n_threads = mapper, space, n_threads
         self.unit = fixed_point_factor(1.0)
-        self._weight = np.rint(space.weight * self.unit).astype(np.int64)
 
     def __len__(self) -> int:
         return self.space.n_samples
@@ -306,8 +307,8 @@ class DenseSample(BinnedSample):
                 rows,
                 plus,
                 minus,
-                self._weight,
-                sign,
+                self.space.weight,
+                sign * self.unit,
                 first,
                 last,
                 self._signs,
@@ -319,7 +320,7 @@ class DenseSample(BinnedSample):
         add_rows(self.codes, self.mapper.offsets, G, self.space.weight, factor, first, last, out)
 
     def _add_pairs(self, column: Codes, first: int, last: int, out: NDArray[np.int64]) -> None:
-        add_pairs(self.codes, self.mapper.offsets, column, self._weight, first, last, out)
+        add_pairs(self.codes, self.mapper.offsets, column, self.space.weight, self.unit, first, last, out)
 
 
 class SparseSample(BinnedSample):
@@ -358,8 +359,6 @@ class SparseSample(BinnedSample):
         )
 
     def _add_pairs(self, column: Codes, first: int, last: int, out: NDArray[np.int64]) -> None:
-        total = np.zeros(out.shape[1], np.int64)
-        np.add.at(total, column, self._weight)
         add_pairs_sparse(
             self.pointers,
             self.indices,
@@ -367,8 +366,8 @@ class SparseSample(BinnedSample):
             self.default,
             self.mapper.offsets,
             column,
-            self._weight,
-            total,
+            self.space.weight,
+            self.unit,
             first,
             last,
             out,

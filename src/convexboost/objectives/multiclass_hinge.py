@@ -88,7 +88,8 @@ class MulticlassHinge(Loss):
         """Move, evaluate and compare with the last subgradient in one pass over the scores."""
         losses, rivals, tied = self._pass(F, y, lookup, n_threads)
         if tied:
-            return space.mean(losses), Gradient(self.evaluate(F, y)[1], space)
+            del losses, rivals
+            return super().advance(F, y, space, None, before, n_threads)
         return space.mean(losses), PairGradient(rivals, y, F.shape[1], space).follow(before)
 
     def _pass(self, F: Array, y: Any, lookup: Lookup | None, n_threads: int) -> tuple[Array, Any, int]:
