@@ -29,8 +29,6 @@ Codes = NDArray[np.uint8]
 MAX_BINS = 255
 #: Quantiles of more rows than this are those of a random choice of so many (always the same one).
 MAX_QUANTILE_ROWS = 200_000
-#: Numbers that the processor reads together: so many columns are picked out of X at once.
-CACHE_LINE = 8
 
 
 @dataclass(frozen=True)
@@ -67,16 +65,14 @@ class Column:
     @classmethod
     def numeric(cls, values: Array, weight: Array | None, max_bins: int) -> Column:
         """Cut between distinct values, at weighted quantiles where there are too many of them."""
-        distinct, mass = _distinct(values, weight)
-        if len(distinct) <= max_bins:
-            last = np.arange(len(distinct) - 1)
-        else:
-            reached = np.cumsum(mass) / mass.sum()
+        values, reached, ends = _ranked(values, weight)
+        last = ends[:-1]
+        if len(ends) > max_bins:
             wanted = np.arange(1, max_bins) / max_bins
             # The tolerance makes a row of weight 2 and the row twice give the same cuts.
-            last = np.unique(np.searchsorted(reached, wanted - 1e-12))
-            last = last[last < len(distinct) - 1]
-        low, high = distinct[last], distinct[last + 1]
+            chosen = np.unique(np.searchsorted(reached, (wanted - 1e-12) * reached[-1]))
+            last = ends[chosen[chosen < len(last)]]
+        low, high = values[last], values[last + 1]
         with np.errstate(invalid="ignore"):  # −∞ beside ∞ has no middle
             middle = low / 2 + high / 2
         return cls(cuts=np.where(middle < high, middle, low))
@@ -84,7 +80,8 @@ class Column:
     @classmethod
     def categorical(cls, values: Array, weight: Array | None, max_bins: int) -> Column:
         """One bin for each of the heaviest categories; the rest share one."""
-        categories, mass = _distinct(values, weight)
+        values, reached, ends = _ranked(values, weight)
+        categories, mass = values[ends], np.diff(reached, prepend=0.0)
         rank = np.empty(len(categories), int)
         rank[np.lexsort((categories, -np.round(mass / max(mass.sum(), 1e-300), 12)))] = np.arange(
             len(categories)
@@ -92,18 +89,17 @@ class Column:
         return cls(categories=categories, category_codes=rank.clip(max=max_bins - 1).astype(np.uint8))
 
 
-def _distinct(values: Array, weight: Array | None) -> tuple[Array, Array]:
-    """Return the distinct values, sorted, and the weight of each; without weights, how often it occurs."""
+def _ranked(values: Array, weight: Array | None) -> tuple[Array, Array, NDArray[np.intp]]:
+    """Sort, without missing values; return also the weight up to each distinct value and where it ends."""
     if weight is None:
         values = np.sort(values)
     else:
         order = np.argsort(values)
         values, weight = values[order], weight[order]
     values = values[: np.searchsorted(values, np.nan)]  # missing values come last
-    starts = np.flatnonzero(np.append(True, values[1:] > values[:-1])[: len(values)])
-    if weight is None or len(values) == 0:
-        return values[starts], np.diff(starts, append=len(values)).astype(float)
-    return values[starts], np.add.reduceat(weight[: len(values)], starts)
+    ends = np.flatnonzero(np.append(values[1:] > values[:-1], True)[: len(values)])
+    reached = np.cumsum(weight)[ends] if weight is not None else ends.astype(float) + 1.0
+    return values, reached, ends
 
 
 def _columns(
@@ -111,10 +107,8 @@ def _columns(
 ) -> Iterator[tuple[Array, Array | None]]:
     """Yield (values, weights) of columns first … last − 1; the zeros of a sparse column come as one value."""
     if not sp.issparse(X):
-        for start in range(first, last, CACHE_LINE):
-            part = X[:, start : min(start + CACHE_LINE, last)]
-            for values in (part if rows is None else part[rows]).T:
-                yield values, weight
+        for j in range(first, last):
+            yield X[:, j] if rows is None else X[rows, j], weight
         return
     weight = np.ones(X.shape[0]) if weight is None else weight
     total = weight.sum()
@@ -146,8 +140,10 @@ class BinMapper:
         """Choose the bins of each column of `X` (an array or a CSC matrix)."""
         rows, n_rows, weight = None, X.shape[0], space.weight
         if n_rows > MAX_QUANTILE_ROWS and not sp.issparse(X) and not categorical.any():
-            rows = np.random.default_rng(0).choice(n_rows, MAX_QUANTILE_ROWS, replace=False)
-            rows.sort()
+            # One row out of each of so many equal parts.
+            starts = np.arange(MAX_QUANTILE_ROWS + 1) * n_rows // MAX_QUANTILE_ROWS
+            places = np.random.default_rng(0).random(MAX_QUANTILE_ROWS)
+            rows = starts[:-1] + (places * np.diff(starts)).astype(np.int64)
             weight, n_rows = space.weight[rows], MAX_QUANTILE_ROWS
         is_uniform = weight.min(initial=1.0) == weight.max(initial=0.0)  # numbers alone are sorted faster
         columns: list[Any] = [None] * X.shape[1]

@@ -19,6 +19,7 @@ from convexboost.core import (
     FunctionSpace,
     Gradient,
     Move,
+    PairGradient,
     Ray,
     RidgeGradient,
     blocks,
@@ -166,7 +167,7 @@ class LocalScores:
         self.base = np.broadcast_to(base, (objective.space.n_samples, objective.n_outputs))
         self._F = self.base.copy()
         self._pending: Lookup | None = None
-        self._before: Gradient | None = None
+        self._before: PairGradient | None = None  #: dense gradients are too large to keep
         self._evaluated: tuple[float, Gradient] | None = None
         self._moves: list[Move] = []  #: all of them, where a ridge term needs them
 
@@ -257,7 +258,7 @@ class LocalScores:
         if self._evaluated is None:
             objective, n_threads = self.objective, getattr(self.inputs, "n_threads", 1)
             value, gradient = objective.advance(self._F, self._pending, self._before, n_threads)
-            self._pending, self._before = None, gradient
+            self._pending, self._before = None, gradient if isinstance(gradient, PairGradient) else None
             if objective.l2 > 0.0:
                 value += objective.l2 / 2 * self.distance() ** 2
                 F, base = self._F, self.base
