@@ -81,6 +81,10 @@ class FunctionSpace:
         """Σ_n p_n rows_n."""
         return sum(float(np.einsum("n,n->", self.weight[b], rows[b])) for b in blocks(len(rows)))
 
+    def shares(self, y: Any, n_classes: int) -> Array:
+        """Return the weight of each class."""
+        return np.bincount(y, self.weight, n_classes).astype(float, copy=False)
+
     def gradient(self, partials: Array) -> Array:
         """Turn ordinary partial derivatives ∂R/∂F_nk into the functional gradient: divide by p_n."""
         return partials / self.weight[:, None]

@@ -102,6 +102,13 @@ def _ranked(values: Array, weight: Array | None) -> tuple[Array, Array, NDArray[
     return values, reached, ends
 
 
+def _spread_rows(n_rows: int) -> NDArray[np.int64]:
+    """Choose one row out of each of `MAX_QUANTILE_ROWS` equal parts, at random but always the same."""
+    starts = np.arange(MAX_QUANTILE_ROWS + 1) * n_rows // MAX_QUANTILE_ROWS
+    places = np.random.default_rng(0).random(MAX_QUANTILE_ROWS)
+    return starts[:-1] + (places * np.diff(starts)).astype(np.int64)
+
+
 def _columns(
     X: Any, rows: Any, weight: Array | None, first: int, last: int
 ) -> Iterator[tuple[Array, Array | None]]:
@@ -140,11 +147,8 @@ class BinMapper:
         """Choose the bins of each column of `X` (an array or a CSC matrix)."""
         rows, n_rows, weight = None, X.shape[0], space.weight
         if n_rows > MAX_QUANTILE_ROWS and not sp.issparse(X) and not categorical.any():
-            # One row out of each of so many equal parts.
-            starts = np.arange(MAX_QUANTILE_ROWS + 1) * n_rows // MAX_QUANTILE_ROWS
-            places = np.random.default_rng(0).random(MAX_QUANTILE_ROWS)
-            rows = starts[:-1] + (places * np.diff(starts)).astype(np.int64)
-            weight, n_rows = space.weight[rows], MAX_QUANTILE_ROWS
+            rows, n_rows = _spread_rows(n_rows), MAX_QUANTILE_ROWS
+            weight = weight[rows]
         is_uniform = weight.min(initial=1.0) == weight.max(initial=0.0)  # numbers alone are sorted faster
         columns: list[Any] = [None] * X.shape[1]
 
