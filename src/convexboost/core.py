@@ -25,11 +25,19 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Codes = NDArray[np.int32]
 
+#: Rows worked on together where each needs several numbers for a moment.
+BLOCK = 4096
+
 #: How close to a kink counts as the kink, relative to the unit of the scores.
 KINK = 1e-12
 
 #: A length this much shorter than the first one counts as zero.
 ROUNDING = 1e-13
+
+
+def blocks(n_rows: int) -> Iterator[slice]:
+    """Cut the rows into blocks: temporary arrays stay small, and sums do not depend on threads."""
+    return (slice(start, min(start + BLOCK, n_rows)) for start in range(0, n_rows, BLOCK))
 
 
 @dataclass(frozen=True)
@@ -46,13 +54,19 @@ class FunctionSpace:
     @classmethod
     def of(cls, n_samples: int, sample_weight: Array | None = None) -> Self:
         """Make the space with p proportional to `sample_weight` (uniform when None)."""
-        weight = np.ones(n_samples) if sample_weight is None else np.asarray(sample_weight, float)
+        if sample_weight is None:
+            return cls(np.full(n_samples, 1.0 / n_samples), float(n_samples))
+        weight = np.asarray(sample_weight, float)
         return cls(weight / weight.sum(), float(weight.sum()))
 
     @property
     def n_samples(self) -> int:
         """Return the number of training points."""
         return len(self.weight)
+
+    def part(self, rows: slice) -> FunctionSpace:
+        """Return the space of some rows, with the weights they have here."""
+        return FunctionSpace(self.weight[rows], self.total)
 
     def inner(self, F: Array, G: Array) -> float:
         """⟨F, G⟩."""
@@ -63,9 +77,13 @@ class FunctionSpace:
         """‖F‖."""
         return math.sqrt(self.inner(F, F))
 
-    def mean(self, rows: Array) -> float:
+    def mean(self, rows: NDArray[Any]) -> float:
         """Σ_n p_n rows_n."""
-        return float(np.sum(self.weight * rows))
+        return sum(float(np.einsum("n,n->", self.weight[b], rows[b])) for b in blocks(len(rows)))
+
+    def shares(self, y: Any, n_classes: int) -> Array:
+        """Return the weight of each class."""
+        return np.bincount(y, self.weight, n_classes).astype(float, copy=False)
 
     def gradient(self, partials: Array) -> Array:
         """Turn ordinary partial derivatives ∂R/∂F_nk into the functional gradient: divide by p_n."""
@@ -107,7 +125,7 @@ class PairGradient(Gradient):
     @cached_property
     def norm(self) -> float:
         """√(2 · weight of the rows that are not 0)."""
-        return math.sqrt(2.0 * float(np.sum(self.space.weight[self.plus >= 0])))
+        return math.sqrt(2.0 * self.space.mean(self.plus >= 0))
 
     def follow(self, previous: Gradient | None) -> PairGradient:
         """Note what changed since `previous`."""

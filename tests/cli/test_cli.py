@@ -290,8 +290,8 @@ def test_importing_the_estimators_compiles_nothing(tmp_path):
     python(imports + "ConvexBoostClassifier(), ConvexBoostRegressor()", NUMBA_CACHE_DIR=str(tmp_path))
     assert list(tmp_path.rglob("*.nb?")) == []
     python(
-        "import numpy as np; from convexboost.objectives.multiclass_hinge import MulticlassHinge; "
-        "MulticlassHinge().value(np.zeros((1, 2)), np.zeros(1, int))",
+        "import numpy as np; from convexboost.objectives.softmax import Softmax; "
+        "Softmax().value(np.zeros((1, 2)), np.zeros(1, int))",
         NUMBA_CACHE_DIR=str(tmp_path),
     )
     assert list(tmp_path.rglob("*.nbi"))  # the test would see it

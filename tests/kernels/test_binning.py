@@ -1,17 +1,24 @@
 import numpy as np
 import pytest
 
-from convexboost.kernels.binning import add_tables, encode
+from convexboost.kernels.binning import BLOCK, add_tables, encode
 
 
 @pytest.mark.parametrize("n_cuts", [0, 1, 2, 3, 7, 8, 100, 254])
 def test_encode_is_searchsorted(n_cuts):
+    """Of the listed features and rows, and of nothing else."""
     rng = np.random.default_rng(n_cuts)
-    cuts = np.sort(rng.normal(size=n_cuts))
-    values = np.concatenate([rng.normal(size=50), cuts, [np.nan, -np.inf, np.inf]])
-    codes = np.empty(len(values), np.uint8)
-    encode(values, cuts, codes)
-    expected = np.where(np.isnan(values), n_cuts + 1, np.searchsorted(cuts, values))
+    cuts = [np.sort(rng.normal(size=n)) for n in (n_cuts, 3)]
+    values = np.concatenate([rng.normal(size=BLOCK + 50), *cuts, [np.nan, -np.inf, np.inf]])
+    X = np.column_stack([values, values, values[::-1]])
+    codes = np.full(X.shape[::-1], 255, np.uint8)
+    features, ends = np.array([2, 0]), np.cumsum([0, *map(len, cuts)])
+    for start, stop in ((2, 30), (30, len(X))):
+        encode(X, features, np.concatenate(cuts), ends, codes, start, stop)
+    expected = np.full_like(codes, 255)
+    for j, c in zip(features, cuts, strict=True):
+        found = np.where(np.isnan(X[:, j]), len(c) + 1, np.searchsorted(c, X[:, j]))
+        expected[j, 2:] = found[2:]
     np.testing.assert_array_equal(codes, expected)
 
 

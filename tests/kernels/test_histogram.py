@@ -73,16 +73,17 @@ def test_pairs(binned):
     weight = np.rint(binned.weight * FACTOR).astype(np.int64)
     shape = (binned.offsets[-1], width)
     out = in_parts(
-        lambda first, last, out: add_pairs(binned.codes, binned.offsets, column, weight, first, last, out),
+        lambda first, last, out: add_pairs(
+            binned.codes, binned.offsets, column, binned.weight, FACTOR, first, last, out
+        ),
         len(binned.codes),
         shape,
     )
     twin = reference.shared_mass(binned.codes, binned.offsets, column, weight, width)
     np.testing.assert_array_equal(out, twin)
-    total = np.array([weight[column == c].sum() for c in range(width)])
     out = in_parts(
         lambda first, last, out: add_pairs_sparse(
-            *binned.compressed(), binned.offsets, column, weight, total, first, last, out
+            *binned.compressed(), binned.offsets, column, binned.weight, FACTOR, first, last, out
         ),
         len(binned.codes),
         shape,

@@ -158,10 +158,9 @@ class BaseConvexBoost(BaseEstimator):
         X = self._check_inputs(X, reset=True)
         y = self._check_targets(y)
         check_consistent_length(X, y)
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
-        _check_weight(sample_weight, weight)
-        rows = Rows(X, y, weight, None if offset is None else _check_offset(offset, len(weight)))
-        if not (weight > 0).all():
+        weight = None if sample_weight is None else _check_weight(sample_weight, X)
+        rows = Rows(X, y, weight, None if offset is None else _check_offset(offset, X.shape[0]))
+        if weight is not None and not (weight > 0).all():
             rows = rows.take(weight > 0)
         targets, n_classes = self._encode_targets(rows.y)
         return rows._replace(y=targets), n_classes
@@ -330,13 +329,13 @@ def _as_columns(X: Any) -> Any:
     return check_array(X, dtype=None, ensure_all_finite=False, accept_sparse=True)
 
 
-def _check_weight(given: Any, weight: Array) -> None:
-    if given is None:
-        return
+def _check_weight(given: Any, X: Any) -> Array:
+    weight = _check_sample_weight(given, X, dtype=np.float64)
     if (weight < 0).any():
         raise ValueError(f"`sample_weight` must not be negative, got {weight.min():g}")
     if not (weight > 0).any():
         raise ValueError("`sample_weight` must not be all zero")
+    return weight
 
 
 def _check_offset(offset: Any, n_samples: int) -> Array:

@@ -13,7 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from convexboost.core import Array
+from convexboost.core import Array, blocks
 from convexboost.estimators._base import BaseConvexBoost
 from convexboost.estimators._frames import is_missing
 from convexboost.objectives._base import LinkLoss
@@ -150,20 +150,26 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
         check_classification_targets(y)
         return y
 
-    def _encode_targets(self, y: Any) -> tuple[NDArray[np.int64], int]:
-        self.classes_, codes = np.unique(y, return_inverse=True)
+    def _encode_targets(self, y: Any) -> tuple[NDArray[np.int32], int]:
+        self.classes_ = np.unique(y)
         if len(self.classes_) < 2:
             raise ValueError(
                 f"`y` must hold at least 2 classes with positive weight, got one class: {self.classes_[0]!r}"
             )
-        return codes.astype(np.int64), len(self.classes_)
+        return self._class_numbers(y), len(self.classes_)
 
-    def _encode_validation_targets(self, y: Any) -> NDArray[np.int64]:
+    def _encode_validation_targets(self, y: Any) -> NDArray[np.int32]:
         y = column_or_1d(y)
         unknown = np.setdiff1d(y, self.classes_)
         if len(unknown):
             raise ValueError(f"`y_val` holds a class that `y` does not: {unknown[0]!r}")
-        return np.searchsorted(self.classes_, y)
+        return self._class_numbers(y)
+
+    def _class_numbers(self, y: Any) -> NDArray[np.int32]:
+        out = np.empty(len(y), np.int32)
+        for rows in blocks(len(y)):
+            out[rows] = np.searchsorted(self.classes_, y[rows])
+        return out
 
 
 def _decision(F: Array) -> Array:

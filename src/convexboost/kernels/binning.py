@@ -3,53 +3,71 @@
 import numpy as np
 from numba import njit
 
-#: Rows handled together: their scores stay in the cache while all features are visited.
-BLOCK = 128
+#: Rows handled together: their columns stay in the cache, and one search serves them all.
+BLOCK = 512
 
 
 @njit(cache=True, nogil=True)
-def _bin(value, cuts, first, last):
-    """Return how many of cuts[first:last] are below the value: a binary search without branches."""
-    base, size = first, last - first
+def _find(X, j, begin, end, cuts, values, bins):
+    """bins[n − begin] = bin of X[n, j]: how many cuts are below it; the one after the last if it is missing.
+
+    All rows take each step of the binary search together: no branch depends on a value, which no processor
+    could predict.
+    """
+    size = len(cuts)
+    for n in range(begin, end):
+        values[n - begin] = X[n, j]
+        bins[n - begin] = 0
     while size > 1:
         half = size // 2
-        base += half * (cuts[base + half - 1] < value)
+        for i in range(end - begin):
+            bins[i] += half * (cuts[bins[i] + half - 1] < values[i])
         size -= half
-    return base - first + (size == 1 and cuts[base] < value)
+    for i in range(end - begin):
+        if size == 1:
+            bins[i] += cuts[bins[i]] < values[i]
+        if np.isnan(values[i]):
+            bins[i] = len(cuts) + 1
 
 
 @njit(cache=True, nogil=True)
-def encode(values, cuts, out):
-    """out[n] = bin of values[n]; missing values have the bin after the last."""
-    missing = len(cuts) + 1
-    for n in range(len(values)):
-        value = values[n]
-        out[n] = missing if np.isnan(value) else _bin(value, cuts, 0, len(cuts))
+def encode(X, features, cuts, cut_ends, out, start, stop):
+    """out[j, n] = bin of X[n, j], for rows start … stop − 1 and the listed features.
+
+    The cuts of feature i of the list end at cut_ends[i + 1].
+    """
+    values, bins = np.empty(BLOCK), np.empty(BLOCK, np.int64)
+    for begin in range(start, stop, BLOCK):
+        end = min(begin + BLOCK, stop)
+        for i in range(len(features)):
+            j = features[i]
+            _find(X, j, begin, end, cuts[cut_ends[i] : cut_ends[i + 1]], values, bins)
+            for n in range(begin, end):
+                out[j, n] = bins[n - begin]
 
 
 @njit(cache=True, nogil=True)
 def add_tables(F, X, features, cuts, cut_ends, tables, table_ends, start, stop):
     """F[n, :] += Σ_j table_j[bin of X[n, j]], rows start … stop − 1: an ensemble of any length in one pass.
 
-    Feature i of the list is column features[i]; its cuts end at cut_ends[i + 1], its table (with the missing
-    bin last) at table_ends[i + 1].
+    As in `encode`; the table of a feature (with the missing bin last) ends at table_ends[i + 1].
     """
-    for n in range(start, stop):
+    values, bins = np.empty(BLOCK), np.empty(BLOCK, np.int64)
+    for begin in range(start, stop, BLOCK):
+        end = min(begin + BLOCK, stop)
         for i in range(len(features)):
-            value = X[n, features[i]]
-            if np.isnan(value):
-                row = table_ends[i + 1] - 1
-            else:
-                row = table_ends[i] + _bin(value, cuts, cut_ends[i], cut_ends[i + 1])
-            for k in range(F.shape[1]):
-                F[n, k] += tables[row, k]
+            _find(X, features[i], begin, end, cuts[cut_ends[i] : cut_ends[i + 1]], values, bins)
+            for n in range(begin, end):
+                row = table_ends[i] + bins[n - begin]
+                for k in range(F.shape[1]):
+                    F[n, k] += tables[row, k]
 
 
 @njit(cache=True, nogil=True)
 def add_codes(F, codes, features, tables, ends, start, stop):
     """As `add_tables`, for rows whose bins are known: codes is (n_features, n_samples)."""
-    for begin in range(start, stop, BLOCK):
-        end = min(begin + BLOCK, stop)
+    for begin in range(start, stop, BLOCK // 4):
+        end = min(begin + BLOCK // 4, stop)
         for i in range(len(features)):
             column, first = codes[features[i]], ends[i]
             for n in range(begin, end):

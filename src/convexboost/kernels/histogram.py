@@ -11,13 +11,18 @@ BLOCK = 512
 
 
 @njit(cache=True, nogil=True)
+def _fixed(number):
+    return np.int64(np.rint(number))
+
+
+@njit(cache=True, nogil=True)
 def _quantise(G, weight, factor, begin, end, block):
     """Block = weight·G·factor, rounded, for rows begin … end − 1; return how many entries are not zero."""
     count = 0
     for n in range(begin, end):
         scale = weight[n] * factor
         for k in range(G.shape[1]):
-            value = np.int64(np.rint(G[n, k] * scale))
+            value = _fixed(G[n, k] * scale)
             block[n - begin, k] = value
             count += value != 0
     return count
@@ -63,27 +68,27 @@ def add_rows(codes, offsets, G, weight, factor, first, last, out):
 def add_rows_sparse(pointers, indices, codes, default, offsets, G, weight, factor, first, last, out):
     """As `add_rows`, for columns that store only the rows outside their default bin."""
     n_outputs = G.shape[1]
-    quantised = np.empty(G.shape, np.int64)
     total = np.zeros(n_outputs, np.int64)
     for n in range(len(G)):
         scale = weight[n] * factor
         for k in range(n_outputs):
-            quantised[n, k] = np.int64(np.rint(G[n, k] * scale))
-            total[k] += quantised[n, k]
+            total[k] += _fixed(G[n, k] * scale)
     for j in range(first, last):
         rest = offsets[j] + default[j]
         for k in range(n_outputs):
             out[rest, k] += total[k]
         for i in range(pointers[j], pointers[j + 1]):
             b, n = offsets[j] + codes[i], indices[i]
+            scale = weight[n] * factor
             for k in range(n_outputs):
-                out[b, k] += quantised[n, k]
-                out[rest, k] -= quantised[n, k]
+                value = _fixed(G[n, k] * scale)
+                out[b, k] += value
+                out[rest, k] -= value
 
 
 @njit(cache=True, nogil=True)
-def add_signs(codes, offsets, rows, plus, minus, weight, sign, first, last, out):
-    """out[bin of n, plus] += sign·weight[n] and out[bin of n, minus] −= it, for rows[i] with plus[i] ≥ 0.
+def add_signs(codes, offsets, rows, plus, minus, weight, factor, first, last, out):
+    """out[bin of n, plus] += weight[n]·factor, rounded, out[bin of n, minus] −= it; n = rows[i], plus[i] ≥ 0.
 
     An empty `rows` means all of them.
     """
@@ -94,32 +99,36 @@ def add_signs(codes, offsets, rows, plus, minus, weight, sign, first, last, out)
             for i in range(begin, end):
                 if plus[i] >= 0:
                     n = rows[i] if len(rows) > 0 else i
-                    b, w = offset + column[n], sign * weight[n]
+                    b, w = offset + column[n], _fixed(weight[n] * factor)
                     out[b, plus[i]] += w
                     out[b, minus[n]] -= w
 
 
 @njit(cache=True, nogil=True)
-def add_pairs(codes, offsets, column, weight, first, last, out):
-    """out[bin of n, column[n]] += weight[n]: how much weight each bin shares with each value of a column."""
+def add_pairs(codes, offsets, column, weight, factor, first, last, out):
+    """out[bin of n, column[n]] += weight[n]·factor, rounded: what bins share with the values of a column."""
     n_samples = len(weight)
     for j in range(first, last):
         own = codes[j]
         for n in range(n_samples):
-            out[offsets[j] + own[n], column[n]] += weight[n]
+            out[offsets[j] + own[n], column[n]] += _fixed(weight[n] * factor)
 
 
 @njit(cache=True, nogil=True)
-def add_pairs_sparse(pointers, indices, codes, default, offsets, column, weight, total, first, last, out):
+def add_pairs_sparse(pointers, indices, codes, default, offsets, column, weight, factor, first, last, out):
     """As `add_pairs`, for columns that store only the rows outside their default bin."""
+    total = np.zeros(out.shape[1], np.int64)
+    for n in range(len(weight)):
+        total[column[n]] += _fixed(weight[n] * factor)
     for j in range(first, last):
         rest = offsets[j] + default[j]
         for c in range(len(total)):
             out[rest, c] += total[c]
         for i in range(pointers[j], pointers[j + 1]):
             n = indices[i]
-            out[offsets[j] + codes[i], column[n]] += weight[n]
-            out[rest, column[n]] -= weight[n]
+            w = _fixed(weight[n] * factor)
+            out[offsets[j] + codes[i], column[n]] += w
+            out[rest, column[n]] -= w
 
 
 @njit(cache=True, nogil=True)

@@ -55,9 +55,7 @@ class Column:
     def encode(self, values: Array) -> Codes:
         """Return the bin of each value."""
         if self.cuts is not None:
-            codes = np.empty(len(values), np.uint8)
-            encode(values, self.cuts, codes)
-            return codes
+            return BinMapper([self], np.zeros(1, bool)).encode(np.ascontiguousarray(values)[:, None])[0]
         assert self.categories is not None
         assert self.category_codes is not None
         if len(self.categories) == 0:
@@ -67,26 +65,25 @@ class Column:
         return np.where(known, self.category_codes[index], self.n_bins).astype(np.uint8)
 
     @classmethod
-    def numeric(cls, values: Array, weight: Array, max_bins: int) -> Column:
+    def numeric(cls, values: Array, weight: Array | None, max_bins: int) -> Column:
         """Cut between distinct values, at weighted quantiles where there are too many of them."""
-        distinct, mass = _distinct(values, weight)
-        if len(distinct) <= max_bins:
-            last = np.arange(len(distinct) - 1)
-        else:
-            reached = np.cumsum(mass) / mass.sum()
+        values, reached, ends = _ranked(values, weight)
+        last = ends[:-1]
+        if len(ends) > max_bins:
             wanted = np.arange(1, max_bins) / max_bins
             # The tolerance makes a row of weight 2 and the row twice give the same cuts.
-            last = np.unique(np.searchsorted(reached, wanted - 1e-12))
-            last = last[last < len(distinct) - 1]
-        low, high = distinct[last], distinct[last + 1]
+            chosen = np.unique(np.searchsorted(reached, (wanted - 1e-12) * reached[-1]))
+            last = ends[chosen[chosen < len(last)]]
+        low, high = values[last], values[last + 1]
         with np.errstate(invalid="ignore"):  # −∞ beside ∞ has no middle
             middle = low / 2 + high / 2
         return cls(cuts=np.where(middle < high, middle, low))
 
     @classmethod
-    def categorical(cls, values: Array, weight: Array, max_bins: int) -> Column:
+    def categorical(cls, values: Array, weight: Array | None, max_bins: int) -> Column:
         """One bin for each of the heaviest categories; the rest share one."""
-        categories, mass = _distinct(values, weight)
+        values, reached, ends = _ranked(values, weight)
+        categories, mass = values[ends], np.diff(reached, prepend=0.0)
         rank = np.empty(len(categories), int)
         rank[np.lexsort((categories, -np.round(mass / max(mass.sum(), 1e-300), 12)))] = np.arange(
             len(categories)
@@ -94,31 +91,43 @@ class Column:
         return cls(categories=categories, category_codes=rank.clip(max=max_bins - 1).astype(np.uint8))
 
 
-def _distinct(values: Array, weight: Array) -> tuple[Array, Array]:
-    present = ~np.isnan(values)
-    values, weight = values[present], weight[present]
-    order = np.argsort(values, kind="stable")
-    values, weight = values[order], weight[order]
-    starts = (
-        np.flatnonzero(np.concatenate([[True], values[1:] > values[:-1]]))
-        if len(values)
-        else np.zeros(0, int)
-    )
-    return values[starts], np.add.reduceat(weight, starts) if len(values) else weight
+def _ranked(values: Array, weight: Array | None) -> tuple[Array, Array, NDArray[np.intp]]:
+    """Sort, without missing values; return also the weight up to each distinct value and where it ends."""
+    if weight is None:
+        values = np.sort(values)
+    else:
+        order = np.argsort(values)
+        values, weight = values[order], weight[order]
+    values = values[: np.searchsorted(values, np.nan)]  # missing values come last
+    ends = np.flatnonzero(np.append(values[1:] > values[:-1], True)[: len(values)])
+    reached = np.cumsum(weight)[ends] if weight is not None else ends.astype(float) + 1.0
+    return values, reached, ends
 
 
-def _columns(X: Any, weight: Array) -> Iterator[tuple[Array, Array]]:
-    """Yield (values, weights) of each column; the zeros of a sparse column come as one value."""
+def _spread_rows(n_rows: int) -> NDArray[np.int64]:
+    """Choose one row out of each of `MAX_QUANTILE_ROWS` equal parts, at random but always the same."""
+    starts = np.arange(MAX_QUANTILE_ROWS + 1) * n_rows // MAX_QUANTILE_ROWS
+    places = np.random.default_rng(0).random(MAX_QUANTILE_ROWS)
+    return starts[:-1] + (places * np.diff(starts)).astype(np.int64)
+
+
+def _columns(
+    X: Any, rows: Any, weight: Array | None, first: int, last: int
+) -> Iterator[tuple[Array, Array | None]]:
+    """Yield (values, weights) of columns first … last − 1; the zeros of a sparse column come as one value."""
     if not sp.issparse(X):
-        for j in range(X.shape[1]):
-            yield X[:, j], weight
+        for j in range(first, last):
+            yield X[:, j] if rows is None else X[rows, j], weight
         return
-    for j in range(X.shape[1]):
+    weight = np.ones(X.shape[0]) if weight is None else weight
+    total = weight.sum()
+    for j in range(first, last):
         part = slice(X.indptr[j], X.indptr[j + 1])
         stored = weight[X.indices[part]]
-        zeros = max(weight.sum() - stored.sum(), 0.0) if X.shape[0] > len(stored) else 0.0
-        values = np.append(X.data[part], [0.0] * (X.shape[0] > len(stored)))
-        yield values, np.append(stored, [zeros] * (X.shape[0] > len(stored)))
+        if X.shape[0] == len(stored):
+            yield X.data[part], stored
+        else:
+            yield np.append(X.data[part], 0.0), np.append(stored, max(total - stored.sum(), 0.0))
 
 
 @dataclass(frozen=True)
@@ -129,16 +138,53 @@ class BinMapper:
     categorical: NDArray[np.bool_]
 
     @classmethod
-    def fit(cls, X: Any, space: FunctionSpace, max_bins: int, categorical: NDArray[np.bool_]) -> BinMapper:
+    def fit(
+        cls,
+        X: Any,
+        space: FunctionSpace,
+        max_bins: int,
+        categorical: NDArray[np.bool_],
+        n_threads: int = 1,
+    ) -> BinMapper:
         """Choose the bins of each column of `X` (an array or a CSC matrix)."""
-        if len(space.weight) > MAX_QUANTILE_ROWS and not sp.issparse(X) and not categorical.any():
-            rows = np.random.default_rng(0).choice(len(space.weight), MAX_QUANTILE_ROWS, replace=False)
-            X, space = X[np.sort(rows)], FunctionSpace(space.weight[np.sort(rows)])
-        columns = [
-            (Column.categorical if is_category else Column.numeric)(values, weight, max_bins)
-            for (values, weight), is_category in zip(_columns(X, space.weight), categorical, strict=True)
-        ]
+        rows, n_rows, weight = None, X.shape[0], space.weight
+        if n_rows > MAX_QUANTILE_ROWS and not sp.issparse(X) and not categorical.any():
+            rows, n_rows = _spread_rows(n_rows), MAX_QUANTILE_ROWS
+            weight = weight[rows]
+        is_uniform = weight.min(initial=1.0) == weight.max(initial=0.0)  # numbers alone are sorted faster
+        columns: list[Any] = [None] * X.shape[1]
+
+        def task(first: int, last: int) -> None:
+            found = _columns(X, rows, None if is_uniform else weight, first, last)
+            for j, (values, own) in enumerate(found, first):
+                choose = Column.categorical if categorical[j] else Column.numeric
+                columns[j] = choose(values, own, max_bins)
+
+        parallel.run(task, X.shape[1], 20 * n_rows * X.shape[1], n_threads)
         return cls(columns, categorical)
+
+    def cuts(self, features: Any) -> tuple[Array, NDArray[np.int64]]:
+        """Return the cuts of numeric features, one after the other, and where each ends."""
+        parts = [np.empty(0), *(self.columns[j].cuts for j in features)]
+        return np.concatenate(parts), np.cumsum([len(part) for part in parts])
+
+    def encode(self, X: Array, n_threads: int = 1) -> Codes:
+        """Return the bin of every number, (n_features, n_samples)."""
+        codes = np.empty(X.shape[::-1], np.uint8)
+        is_cut = np.array([column.cuts is not None for column in self.columns], bool)
+        numeric, others = np.flatnonzero(is_cut), np.flatnonzero(~is_cut)
+        cuts, ends = self.cuts(numeric)
+
+        def rows(start: int, stop: int) -> None:
+            encode(X, numeric, cuts, ends, codes, start, stop)
+
+        def columns(first: int, last: int) -> None:
+            for j in others[first:last]:
+                codes[j] = self.columns[j].encode(X[:, j])
+
+        parallel.run(rows, len(X), 10 * len(X) * len(numeric), n_threads)
+        parallel.run(columns, len(others), 20 * len(X) * len(others), n_threads)
+        return codes
 
     @cached_property
     def offsets(self) -> NDArray[np.int64]:
@@ -187,7 +233,7 @@ class BinnedInputs:
 
     def _add_run(self, F: Array, features: Sequence[int], tables: Sequence[Array]) -> None:
         columns, (table, table_ends) = np.array(features), _stack(tables)
-        cuts, cut_ends = _stack([self.mapper.columns[j].cuts for j in features])
+        cuts, cut_ends = self.mapper.cuts(features)
 
         def task(start: int, stop: int) -> None:
             add_tables(F, self.X, columns, cuts, cut_ends, table, table_ends, start, stop)
@@ -195,7 +241,7 @@ class BinnedInputs:
         parallel.run(task, len(F), F.size * len(columns), self.n_threads)
 
 
-def _stack(tables: Sequence[Any]) -> tuple[Array, NDArray[np.int64]]:
+def _stack(tables: Sequence[Array]) -> tuple[Array, NDArray[np.int64]]:
     """Return the tables under each other, and where each begins (and the last ends)."""
     return np.concatenate(tables), np.cumsum([0, *map(len, tables)])
 
@@ -206,7 +252,6 @@ class BinnedSample(ABC):
     def __init__(self, mapper: BinMapper, space: FunctionSpace, n_threads: int) -> None:
         self.mapper, self.space, self.n_threads = mapper, space, n_threads
         self.unit = fixed_point_factor(1.0)
-        self._weight = np.rint(space.weight * self.unit).astype(np.int64)
 
     def __len__(self) -> int:
         return self.space.n_samples
@@ -268,15 +313,9 @@ class DenseSample(BinnedSample):
 
     def __init__(self, mapper: BinMapper, space: FunctionSpace, n_threads: int, X: Array) -> None:
         super().__init__(mapper, space, n_threads)
-        self.codes = np.empty((X.shape[1], X.shape[0]), np.uint8)
+        self.codes = mapper.encode(X, n_threads)
         self._signs: NDArray[np.int64] | None = None  #: histogram of the last `PairGradient`
         self._signs_of: object = None
-
-        def task(first: int, last: int) -> None:
-            for j in range(first, last):
-                self.codes[j] = mapper.columns[j].encode(X[:, j])
-
-        parallel.run(task, self.n_features, 20 * X.size, n_threads)
 
     def column(self, j: int) -> Codes:
         """Return the bin of each row in feature j."""
@@ -313,8 +352,8 @@ class DenseSample(BinnedSample):
                 rows,
                 plus,
                 minus,
-                self._weight,
-                sign,
+                self.space.weight,
+                sign * self.unit,
                 first,
                 last,
                 self._signs,
@@ -326,7 +365,7 @@ class DenseSample(BinnedSample):
         add_rows(self.codes, self.mapper.offsets, G, self.space.weight, factor, first, last, out)
 
     def _add_pairs(self, column: Codes, first: int, last: int, out: NDArray[np.int64]) -> None:
-        add_pairs(self.codes, self.mapper.offsets, column, self._weight, first, last, out)
+        add_pairs(self.codes, self.mapper.offsets, column, self.space.weight, self.unit, first, last, out)
 
 
 class SparseSample(BinnedSample):
@@ -365,8 +404,6 @@ class SparseSample(BinnedSample):
         )
 
     def _add_pairs(self, column: Codes, first: int, last: int, out: NDArray[np.int64]) -> None:
-        total = np.zeros(out.shape[1], np.int64)
-        np.add.at(total, column, self._weight)
         add_pairs_sparse(
             self.pointers,
             self.indices,
@@ -374,8 +411,8 @@ class SparseSample(BinnedSample):
             self.default,
             self.mapper.offsets,
             column,
-            self._weight,
-            total,
+            self.space.weight,
+            self.unit,
             first,
             last,
             out,
@@ -390,6 +427,6 @@ def bin_sample(X: Any, space: FunctionSpace, max_bins: int, categorical: Any, n_
     if sp.issparse(X):
         X = sp.csc_array(X, copy=not X.has_canonical_format)
         X.sum_duplicates()
-        return SparseSample(BinMapper.fit(X, space, max_bins, mask), space, n_threads, X)
+        return SparseSample(BinMapper.fit(X, space, max_bins, mask, n_threads), space, n_threads, X)
     X = np.asarray(X, float)
-    return DenseSample(BinMapper.fit(X, space, max_bins, mask), space, n_threads, X)
+    return DenseSample(BinMapper.fit(X, space, max_bins, mask, n_threads), space, n_threads, X)

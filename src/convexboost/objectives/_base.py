@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -17,8 +19,10 @@ from convexboost.core import (
     FunctionSpace,
     Gradient,
     Move,
+    PairGradient,
     Ray,
     RidgeGradient,
+    blocks,
 )
 from convexboost.kernels.histogram import add_lookup
 
@@ -66,8 +70,11 @@ class Loss(ABC):
         """
         if lookup is not None:
             add_lookup(F, *lookup, 0, len(F))
-        losses, G = self.evaluate(F, y)
-        return space.mean(losses), Gradient(G, space)
+        value, G = 0.0, np.empty(F.shape)
+        for rows in blocks(len(F)):
+            losses, G[rows] = self.evaluate(F[rows], y[rows])
+            value += space.part(rows).mean(losses)
+        return value, Gradient(G, space)
 
     def bind(self, y: Any, space: FunctionSpace, n_classes: int | None = None) -> Pointwise:
         """Check the targets and fix them."""
@@ -77,7 +84,7 @@ class Loss(ABC):
         if self.task == "classification":
             if n_classes is None:
                 n_classes = int(y.max()) + 1
-            return Pointwise(self, y.astype(np.int64), n_classes, space)
+            return Pointwise(self, y.astype(np.int32, copy=False), n_classes, space)
         y = np.ascontiguousarray(y.reshape(len(y), -1), float)
         if not np.isfinite(y).all():
             row = int(np.flatnonzero(~np.isfinite(y).all(axis=1))[0])
@@ -120,6 +127,10 @@ class Pointwise:
         """Add a ridge term: it penalises the outputs at the training points, not coefficients."""
         return replace(self, l2=l2)
 
+    def part(self, rows: slice) -> Pointwise:
+        """Return the share of some rows in R."""
+        return replace(self, y=self.y[rows], space=self.space.part(rows))
+
     def start(self) -> Array:
         """Return the best constant function."""
         return self.loss.best_constant(self.y, self.n_outputs, self.space)
@@ -130,7 +141,8 @@ class Pointwise:
 
     def value(self, F: Array) -> float:
         """R[F] without the ridge term."""
-        return self.space.mean(self.loss.value(F, self.y))
+        parts = ((self.part(rows), F[rows]) for rows in blocks(len(F)))
+        return sum(part.space.mean(part.loss.value(F, part.y)) for part, F in parts)
 
     def evaluate(self, F: Array) -> tuple[float, Array]:
         """R[F] and a subgradient, without the ridge term."""
@@ -151,11 +163,11 @@ class LocalScores:
     """
 
     def __init__(self, objective: Pointwise, inputs: Any, base: Array) -> None:
-        self.objective, self.inputs, self.base = objective, inputs, base
-        self._F = np.empty((objective.space.n_samples, objective.n_outputs))
-        self._F[:] = base
+        self.objective, self.inputs = objective, inputs
+        self.base = np.broadcast_to(base, (objective.space.n_samples, objective.n_outputs))
+        self._F = self.base.copy()
         self._pending: Lookup | None = None
-        self._before: Gradient | None = None
+        self._before: PairGradient | None = None  #: dense gradients are too large to keep
         self._evaluated: tuple[float, Gradient] | None = None
         self._moves: list[Move] = []  #: all of them, where a ridge term needs them
 
@@ -196,22 +208,27 @@ class LocalScores:
 
     def along(self, direction: Direction) -> Ray:
         """Return R on the line through F along `direction`."""
-        F, H, objective = self.F, np.zeros_like(self._F), self.objective
+        F, H, base = self.F, np.zeros_like(self._F), self.base
         direction.add_to(H, self.inputs)
 
-        def slope(a: float) -> float:
-            G = objective.evaluate(F + a * H)[1] + objective.l2 * (F + a * H - self.base)
-            return objective.space.inner(G, H)
+        def slope(part: Pointwise, rows: slice, a: float) -> float:
+            at = F[rows] + a * H[rows]
+            return part.space.inner(part.evaluate(at)[1] + part.l2 * (at - base[rows]), H[rows])
 
-        return Ray(lambda a: self._value(F + a * H), slope)
+        return Ray(
+            lambda a: self._value(lambda rows: F[rows] + a * H[rows]),
+            lambda a: self._total(lambda part, rows: slope(part, rows, a)),
+        )
 
     def rescaled(self, shrink: float) -> float:
         """R[base + shrink (F − base)]."""
-        return self._value(self.base + shrink * (self.F - self.base))
+        F, base = self.F, self.base
+        return self._value(lambda rows: base[rows] + shrink * (F[rows] - base[rows]))
 
     def distance(self) -> float:
         """‖F − base‖."""
-        return self.objective.space.norm(self.F - self.base)
+        F, base = self.F, self.base
+        return math.sqrt(self._total(lambda part, rows: part.space.norm(F[rows] - base[rows]) ** 2))
 
     def state(self) -> Any:
         """Return F and the moves that led there."""
@@ -223,20 +240,27 @@ class LocalScores:
         self._F, self._moves = F.copy(), list(moves)
         self._pending = self._before = self._evaluated = None
 
-    def _value(self, F: Array) -> float:
-        value = self.objective.value(F)
-        if self.objective.l2 > 0.0:
-            value += self.objective.l2 / 2 * self.objective.space.norm(F - self.base) ** 2
-        return value
+    def _total(self, share: Callable[[Pointwise, slice], float]) -> float:
+        """Add up what each block of rows has to say: all that is not F itself stays small."""
+        return sum(share(self.objective.part(rows), rows) for rows in blocks(len(self._F)))
+
+    def _value(self, at: Callable[[slice], Array]) -> float:
+        """R of the scores that `at` returns for a block of rows."""
+
+        def share(part: Pointwise, rows: slice) -> float:
+            F = at(rows)
+            ridge = part.l2 / 2 * part.space.norm(F - self.base[rows]) ** 2 if part.l2 > 0.0 else 0.0
+            return part.value(F) + ridge
+
+        return self._total(share)
 
     def _evaluate(self) -> tuple[float, Gradient]:
         if self._evaluated is None:
             objective, n_threads = self.objective, getattr(self.inputs, "n_threads", 1)
             value, gradient = objective.advance(self._F, self._pending, self._before, n_threads)
-            self._pending, self._before = None, gradient
+            self._pending, self._before = None, gradient if isinstance(gradient, PairGradient) else None
             if objective.l2 > 0.0:
-                difference = self._F - self.base
-                penalty = objective.l2 / 2 * objective.space.norm(difference) ** 2
+                penalty = objective.l2 / 2 * self.distance() ** 2
                 value += penalty
                 F, base = self._F, self.base
                 gradient = RidgeGradient(gradient, objective.l2, penalty, self._moves, lambda: F - base)

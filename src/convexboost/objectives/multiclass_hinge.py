@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numba import njit
 
-from convexboost.core import KINK, Array, Constants, FunctionSpace, Gradient, PairGradient
+from convexboost.core import BLOCK, KINK, Array, Constants, FunctionSpace, Gradient, PairGradient
 from convexboost.kernels import parallel
 from convexboost.objectives._base import Lookup, Loss
 
@@ -19,47 +19,53 @@ LOWEST = np.int64(-0x7FF0000000000001)  #: what −∞ becomes
 def _sweep(
     F: Array,
     y: Any,
+    weight: Array,
     codes: Any,
     table: Array,
     guess: Any,
     kink: float,
-    losses: Array,
     rivals: Any,
-    a: int,
-    b: int,
+    values: Array,
+    first: int,
+    last: int,
 ) -> int:
-    """Add table[codes] to F, then find the loss and the strongest rival (−1: none) of rows a … b − 1.
+    """Add table[codes] to F, then find the strongest rival (−1: none) of each row in blocks first … last − 1.
 
     Empty `codes` are all 0, an empty `guess` is −1 throughout.  `guess` holds the rivals of the last round:
     almost all of them still stand, and then one look at the other classes is enough.  Their maximum is that
-    of integers, which compilers turn into vector instructions.  Returns how many rows have tied rivals.
+    of integers, which compilers turn into vector instructions.  `values` are the weighted sums of the losses,
+    block by block.  Returns how many rows have tied rivals.
     """
     K, tied = F.shape[1], 0
-    bits, top_bits = F.view(np.int64), losses.view(np.int64)
-    for n in range(a, b):
-        c = codes[n] if len(codes) > 0 else 0
-        own_class, rival = y[n], guess[n] if len(guess) > 0 else -1
-        top = LOWEST
-        for k in range(K):
-            F[n, k] += table[c, k]
-            x = bits[n, k]
-            is_other = (k != own_class) & (k != rival)
-            top = max(top, x ^ (x >> 63 & SIGN) if is_other else LOWEST)
-        top_bits[n] = top ^ (top >> 63 & SIGN)
-        own, others, guessed = F[n, own_class], losses[n], F[n, rival] if rival >= 0 else -np.inf
-        best = max(others, guessed)
-        close = kink * (abs(own) + 1.0)
-        loss = 1.0 + best - own
-        losses[n] = max(loss, 0.0)
-        violated = loss > close
-        if violated and others >= guessed - close:  # seldom: another rival, or a tie
-            hits, rival = 0, 0
+    top_of_others = np.empty(1)
+    bits, top_bits = F.view(np.int64), top_of_others.view(np.int64)
+    for block in range(first, last):
+        total = 0.0
+        for n in range(block * BLOCK, min((block + 1) * BLOCK, len(F))):
+            c = codes[n] if len(codes) > 0 else 0
+            own_class, rival = y[n], guess[n] if len(guess) > 0 else -1
+            top = LOWEST
             for k in range(K):
-                hit = (F[n, k] >= best - close) & (k != own_class)
-                hits += hit
-                rival += k * hit
-            tied += hits > 1
-        rivals[n] = rival if violated else -1
+                F[n, k] += table[c, k]
+                x = bits[n, k]
+                is_other = (k != own_class) & (k != rival)
+                top = max(top, x ^ (x >> 63 & SIGN) if is_other else LOWEST)
+            top_bits[0] = top ^ (top >> 63 & SIGN)
+            own, others, guessed = F[n, own_class], top_of_others[0], F[n, rival] if rival >= 0 else -np.inf
+            best = max(others, guessed)
+            close = kink * (abs(own) + 1.0)
+            loss = 1.0 + best - own
+            total += weight[n] * max(loss, 0.0)
+            violated = loss > close
+            if violated and others >= guessed - close:  # seldom: another rival, or a tie
+                hits, rival = 0, 0
+                for k in range(K):
+                    hit = (F[n, k] >= best - close) & (k != own_class)
+                    hits += hit
+                    rival += k * hit
+                tied += hits > 1
+            rivals[n] = rival if violated else -1
+        values[block] = total
     return tied
 
 
@@ -75,19 +81,23 @@ class MulticlassHinge(Loss):
 
     def evaluate(self, F: Array, y: Any) -> tuple[Array, Array]:
         """Return the hinge and e_k − e_y, k the strongest rival, in the rows that violate it."""
-        losses, rivals, _ = self._pass(F, y, None, None, 1)
-        G = np.zeros(F.shape)
-        rows = np.flatnonzero(rivals >= 0)
-        others = np.where(np.arange(F.shape[1]) == y[rows, None], -np.inf, F[rows])
-        close = KINK * (np.abs(F[rows, y[rows]]) + 1.0)
-        tied = others >= (others.max(axis=1) - close)[:, None]
-        G[rows] = tied / tied.sum(axis=1, keepdims=True)
-        G[rows, y[rows]] = -1.0
-        return losses, G
+        rows = np.arange(len(F))
+        own, others = F[rows, y], F.copy()
+        others[rows, y] = -np.inf
+        best = others.max(axis=1)
+        losses, close = 1.0 + best - own, KINK * (np.abs(own) + 1.0)
+        violated = losses > close
+        tied = (others >= (best - close)[:, None]) & violated[:, None]
+        G = tied / np.maximum(tied.sum(axis=1, keepdims=True), 1)
+        G[rows, y] = np.where(violated, -1.0, 0.0)
+        return np.maximum(losses, 0.0), G
 
     def value(self, F: Array, y: Any) -> Array:
         """Return the hinge alone."""
-        return self._pass(F, y, None, None, 1)[0]
+        rows = np.arange(len(F))
+        others = F.copy()
+        others[rows, y] = -np.inf
+        return np.maximum(1.0 + others.max(axis=1) - F[rows, y], 0.0)
 
     def advance(
         self,
@@ -99,23 +109,18 @@ class MulticlassHinge(Loss):
         n_threads: int,
     ) -> tuple[float, Gradient]:
         """Move, evaluate and compare with the last subgradient in one pass over the scores."""
-        losses, rivals, tied = self._pass(F, y, lookup, before, n_threads)
-        if tied:
-            return space.mean(losses), Gradient(self.evaluate(F, y)[1], space)
-        return space.mean(losses), PairGradient(rivals, y, F.shape[1], space).follow(before)
-
-    def _pass(
-        self, F: Array, y: Any, lookup: Lookup | None, before: Gradient | None, n_threads: int
-    ) -> tuple[Array, Any, int]:
-        losses, rivals, ties = np.empty(len(F)), np.empty(len(F), np.int32), []
+        n_blocks = -(-len(F) // BLOCK)
+        rivals, values, ties = np.empty(len(F), np.int32), np.empty(n_blocks), []
         codes, table = lookup or (np.empty(0, np.uint8), np.zeros((1, F.shape[1])))
         guess = before.plus if isinstance(before, PairGradient) else np.empty(0, np.int32)
 
-        def task(a: int, b: int) -> None:
-            ties.append(_sweep(F, y, codes, table, guess, KINK, losses, rivals, a, b))
+        def task(first: int, last: int) -> None:
+            ties.append(_sweep(F, y, space.weight, codes, table, guess, KINK, rivals, values, first, last))
 
-        parallel.run(task, len(F), 2 * F.size, n_threads)
-        return losses, rivals, sum(ties)
+        parallel.run(task, n_blocks, 2 * F.size, n_threads)
+        if any(ties):
+            return super().advance(F, y, space, None, before, n_threads)
+        return sum(values.tolist()), PairGradient(rivals, y, F.shape[1], space).follow(before)
 
     def constants(self, n_outputs: int) -> Constants:
         """‖∇R‖ ≤ √2."""
@@ -123,6 +128,6 @@ class MulticlassHinge(Loss):
 
     def best_constant(self, y: Any, n_outputs: int, space: FunctionSpace) -> Array:
         """Return a margin of 1 for a class with more than half of the weight, else 0."""
-        shares = np.array([space.mean(y == k) for k in range(n_outputs)])
-        winner = (np.arange(n_outputs) == shares.argmax()) & (shares > 0.5)
+        shares = space.shares(y, n_outputs)
+        winner = (np.arange(n_outputs) == shares.argmax()) & (shares > 0.5 + KINK)
         return winner - winner.mean()
