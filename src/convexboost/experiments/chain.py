@@ -56,7 +56,7 @@ def make(seed: int = 0, l2: float = 0.0, n_samples: int = 40, rank: int = 6) -> 
 
 
 def _linear_program(y: Array, basis: Array, p: Array, l2: float) -> tuple[float, Array]:
-    """min Σ p_n t_n subject to t_n ≥ ± (f_n − y_n)."""
+    """Minimise Σ p_n t_n subject to t_n ≥ ± (f_n − y_n)."""
     rank, N = basis.shape
     A = np.block([[basis.T, -np.eye(N)], [-basis.T, -np.eye(N)]])
     found = linprog(np.append(np.zeros(rank), p), A_ub=A, b_ub=np.append(y, -y), bounds=(None, None))
@@ -65,7 +65,7 @@ def _linear_program(y: Array, basis: Array, p: Array, l2: float) -> tuple[float,
 
 
 def _dual(y: Array, basis: Array, p: Array, l2: float) -> tuple[float, Array]:
-    """max −⟨u, y⟩ − ‖Πu‖²/2λ over −1 ≤ u ≤ 1: any u is a lower bound, and f* = −Πu/λ at the best."""
+    """Maximise −⟨u, y⟩ − ‖Πu‖²/2λ over |u| ≤ 1: every u gives a lower bound; f* = −Πu/λ at the best."""
 
     def negative(u: Array) -> tuple[float, Array]:
         inside = basis @ (p * u)
@@ -158,6 +158,9 @@ class Chain:
         return [link.curve for link in self.links]
 
 
+#: λ of the strongly convex run.
+L2 = 0.3
+
 #: The theorem that belongs to each run, and the paper's.
 RUNS = {
     "residual, constant step": ("Theorem B", "proof of Theorem 7, other steps"),
@@ -166,7 +169,7 @@ RUNS = {
 }
 
 
-def chains(seed: int = 0, n_rounds: int = 1000, l2: float = 0.3) -> list[Chain]:
+def chains(seed: int = 0, n_rounds: int = 1000, l2: float = L2) -> list[Chain]:
     """Run all three; the step scales are those of Theorems B and E with the edge of a first short run."""
     problem = make(seed)
     first = measure(problem, "residual", InverseSqrt(), 50)
