@@ -253,7 +253,7 @@ def test_the_rate_in_the_proof_of_theorem_3_is_violated():
 
 
 def test_theorem_4_with_the_literal_index_is_violated():
-    """Average over f_1 … f_T, G over f_0 … f_{T−1} (erratum 6): one point, λ = 0.1, T = 1, by a factor 3.9."""
+    """Average over f_1 … f_T, G over f_0 … f_{T−1} (erratum 6): one point, λ = 0.1, T = 1, factor 3.9."""
     problem = rates.Median(np.array([1.0]), l2=0.1)
     gap = problem.run(Coordinates(problem.space), Repeated(), InverseTime(20.0), 2).gap
     printed = bounds.printed_4([20.0], 1.0, 1.0, 0.1).value
