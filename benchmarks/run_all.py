@@ -26,6 +26,7 @@ PROGRAMS = (
     "startup",
     "phases",
     "ablation",
+    "rates",
     "auto_step",
 )
 

@@ -23,6 +23,7 @@ PROGRAMS = (
     "startup",
     "phases",
     "ablation",
+    "rates",
 )
 
 pytestmark = pytest.mark.slow

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from convexboost import bounds
 from convexboost.algorithms import Residual
 from convexboost.core import KINK, FunctionSpace
 from convexboost.experiments.counterexample import Slopes, run
@@ -114,9 +115,12 @@ def test_largest_residual(slopes):
 @pytest.mark.parametrize("T", [100, 1000, 5000])
 def test_theorem_b(slopes, T):
     """η = 0.03, uniform edge 1/√2, d_1 = 1: average ≤ 1/(0.06 T) + 0.03 κ G²/2."""
-    kappa, G_squared = 5.828427, np.mean(np.square(slopes))
+    assert bounds.kappa(np.sqrt(0.5)) == pytest.approx(5.828427)
     R = run("residual", T, slopes, Constant(0.03)).objective
-    assert R[:T].mean() <= 1 / (0.06 * T) + 0.03 * kappa * G_squared / 2
+    bound = bounds.theorem_b_a_priori(
+        np.full(T, 0.03), 1.0, np.sqrt(np.mean(np.square(slopes))), np.sqrt(0.5)
+    )
+    assert R[:T].mean() <= bound.value
 
 
 @pytest.mark.parametrize("algorithm", ["repeated", "residual", "dual_averaging", "error_feedback"])

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from convexboost import bounds
 from convexboost.algorithms import Residual
 from convexboost.core import Direction, FunctionSpace, Gradient
 from convexboost.learners.finite import FiniteSet
@@ -84,8 +85,9 @@ def average_gap_on_the_line(F):
     return found.history["objective"][:-1].mean()
 
 
-def printed_theorem_7(F, T, c_squared=4.0):
-    return F**2 / (2 * np.sqrt(T)) + c_squared * (1 + 1 / (2 * T)) / np.sqrt(T)
+def printed_theorem_7(F, T):
+    step = 1 / np.sqrt(np.arange(1, T + 1))
+    return bounds.printed_7(step, F, 1.0, 1.0).value
 
 
 @pytest.mark.parametrize(
@@ -131,6 +133,6 @@ def test_steps_of_algorithm_3_are_longer_than_gradients(hypotheses):
 @pytest.mark.parametrize("gamma", [0.1, 0.5, 0.9])
 def test_printed_sum_of_theorem_5_is_too_small(gamma):
     """Erratum 24: Σ_t s^t = s/(1−s) is larger than 2(1−γ²)/γ²."""
-    s = np.sqrt(1 - gamma**2)
-    assert s / (1 - s) > 2 * (1 - gamma**2) / gamma**2
-    assert s / (1 - s) <= 2 * s / gamma**2
+    sum_ = bounds.c_delta(gamma)
+    assert sum_ > 2 * (1 - gamma**2) / gamma**2
+    assert sum_ <= 2 * bounds.contraction(gamma) / gamma**2

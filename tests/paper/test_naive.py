@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from convexboost import bounds
 from convexboost.algorithms import Naive
 from convexboost.steps import Constant, InverseSqrt, LineSearch
 from tests.paper.problems import make
@@ -25,7 +26,9 @@ def test_theorem_i_is_an_equality_for_least_squares(hypotheses, seed, l2):
     o = run(make("half_squared", hypotheses, seed, l2), Naive(), Constant(1 / (1 + l2)), T)
     gap = gaps(o)
     assert np.allclose(np.diff(o.z, axis=0), -o.eta[:, None] * o.h)
-    assert np.allclose(gap[1:], np.cumprod(1 - o.edge**2) * gap[0], rtol=1e-7, atol=1e-13)
+    bound = bounds.theorem_i(o.edge, gap[0], 1 + l2, 1 + l2, o.eta)
+    assert not bound.failed
+    assert np.allclose(gap[1:], bound.curve, rtol=1e-7, atol=1e-13)
 
 
 @pytest.mark.parametrize("hypotheses", SETS)
@@ -51,7 +54,9 @@ def test_theorem_i(hypotheses, seed, step):
     """Softmax with a ridge: λ = 0.2, Λ = 0.7, measured edges."""
     o = run(make("softmax", hypotheses, seed, 0.2), Naive(), step, T)
     gap = gaps(o)
-    assert_below(gap[1:], np.cumprod(1 - o.edge**2 * 0.2 / 0.7) * gap[0], tolerance=1e-10)
+    measured = bounds.theorem_i(o.edge, gap[0], 0.7, 0.2).curve
+    assert_below(gap[1:], measured, tolerance=1e-10)
+    assert_below(measured, bounds.printed_3(o.t, o.edge, gap[0], 0.7, 0.2).curve, tolerance=1e-10)
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2, 3])
@@ -61,18 +66,16 @@ def test_theorem_i_prime(seed):
     Lambda = problem.objective.constants.smoothness
     o = run(problem, Naive(), Constant(1 / Lambda), T)
     assert_below(o.R[1:], o.R[:-1] - squares(o.h) / (2 * Lambda), tolerance=1e-12)
-    gap, rho = gaps(o), o.d.max()
-    bound = 1 / (1 / gap[0] + np.cumsum(o.edge**2) / (2 * Lambda * rho**2))
-    assert_below(gap[1:], bound, tolerance=1e-10)
-    assert_below(bound, 2 * Lambda * rho**2 / (o.edge.min() ** 2 * o.t))
+    gap = gaps(o)
+    measured = bounds.theorem_i_prime(o.edge, gap[0], o.d[:-1], Lambda, o.eta).curve
+    assert_below(gap[1:], measured, tolerance=1e-10)
+    assert_below(measured, bounds.theorem_i_prime_a_priori(o.t, o.edge, o.d[:-1], Lambda, o.eta).curve)
 
 
 def test_theorem_j(convex):
     """Not smooth: a bound whose last term does not vanish, and valid certificates all the same."""
     o = run(convex, Naive(), InverseSqrt(), T)
-    lost = o.d[:-1] * np.sqrt(1 - o.edge**2) * np.sqrt(squares(o.g))
-    bound = o.d_max**2 / (2 * o.eta) + np.cumsum(o.eta * squares(o.h)) / 2 + np.cumsum(lost)
-    assert_below(o.average_gap, bound / o.t)
+    assert_below(o.average_gap, bounds.theorem_j(o.eta, o.h_norm, o.g_norm, o.edge, o.d[:-1]).curve)
     assert_below(certificate_c1(o, convex.d_1), convex.minimum)
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from convexboost import bounds
 from convexboost.algorithms import Repeated
 from convexboost.steps import Constant, InverseSqrt, InverseTime
 from tests.paper.problems import make, uniform_edge
@@ -50,32 +51,31 @@ def test_inner_loop_converges_linearly(repeated):
 def test_theorem_h_convex(repeated):
     """η = 1/√t, K_t = t: the corrected Theorem 5, with a 1/T and E = 0."""
     o = repeated
-    r = lengths(o.g - o.h)
-    measured = (
-        o.d_max**2 / (2 * o.eta) + np.cumsum(o.eta * squares(o.h)) / 2 + np.cumsum(o.d[:-1] * r)
-    ) / o.t
-    a_priori = (o.d_max**2 / 2 + o.g_max**2) / np.sqrt(o.t) + o.d_max * o.g_max * o.c_delta / o.t
+    measured = bounds.theorem_h(o.eta, o.h_norm, o.left_norm, o.d[:-1]).curve
     assert_below(o.average_gap, measured)
-    assert_below(measured, a_priori)
+    assert_below(measured, bounds.theorem_h_a_priori(o.eta, o.d[:-1], o.g_norm, o.edge).curve)
 
 
 def test_theorem_h_constant_step(convex, repeated):
     """An unbounded domain: M bounds the iterates."""
     eta = max(convex.d_1, 0.1) / (repeated.g_max[-1] * np.sqrt(T))
     o = run(convex, Repeated(), Constant(eta), T)
-    travelled = eta**2 * np.cumsum(squares(o.h))
-    M = 2 * eta * o.c_delta * o.g_max + np.sqrt(convex.d_1**2 + travelled)
-    assert_below(np.maximum.accumulate(o.d[1:]), M)
-    assert_below(o.average_gap, (convex.d_1**2 + travelled) / (2 * eta * o.t) + M * o.c_delta * o.g_max / o.t)
+    given = convex.d_1, o.g_norm, o.edge
+    radius = bounds.theorem_h_constant_radius(o.eta, o.h_norm, *given)
+    assert_below(np.maximum.accumulate(o.d[1:]), radius.curve)
+    measured = bounds.theorem_h_constant(o.eta, o.h_norm, *given).curve
+    assert_below(o.average_gap, measured)
+    assert_below(measured, bounds.theorem_h_constant_a_priori(o.eta, *given).curve)
 
 
 def test_theorem_h_strongly_convex(strongly_convex, repeated_strong):
     """η = 2/(λt): Theorem 4 with the constant as printed, true once h_t is rescaled."""
     o, lam = repeated_strong, strongly_convex.strong_convexity
-    gamma = np.minimum.accumulate(o.edge)
-    measured = (np.cumsum(squares(o.h) / o.t) + np.cumsum(squares(o.g - o.h))) / (lam * o.t)
+    measured = bounds.theorem_h_strong(o.eta, o.h_norm, o.left_norm, lam).curve
     assert_below(o.average_gap, measured)
-    assert_below(measured, o.g_max**2 / (lam * o.t) * (1 + np.log(o.t) + (1 - gamma**2) / gamma**2))
+    a_priori = bounds.theorem_h_strong_a_priori(o.eta, o.g_norm, o.edge, lam).curve
+    assert_below(measured, a_priori)
+    assert np.allclose(a_priori, bounds.printed_4(o.eta, o.g_norm, o.edge, lam).curve)
 
 
 def test_certificates(convex, repeated):
@@ -112,8 +112,10 @@ def test_threshold_constant_step(case, n_rounds):
     o = run(problem, Repeated(accuracy=2 * radius * gamma * tau, radius=radius), Constant(eta), n_rounds)
     assert_below(lengths(o.g - o.h), tau)
     assert_below(o.d, radius)
-    assert_below(o.average_gap[-1], 1.43 * problem.d_1 * G / np.sqrt(n_rounds))
-    most = np.ceil(np.log(np.maximum(lengths(o.g) / (gamma * tau), 1)) / -np.log(np.sqrt(1 - gamma**2)))
+    bound = bounds.threshold_constant(n_rounds, eta, tau, problem.d_1, G)
+    assert not bound.failed
+    assert_below(o.average_gap[-1], bound.value)
+    most = bounds.threshold_projections(o.g_norm, gamma * tau, gamma).curve
     assert np.all(o.learners <= np.maximum(most, 1))
 
 
@@ -127,7 +129,7 @@ def test_threshold_strongly_convex(case, accuracy):
     gamma, lam = uniform_edge(problem), problem.strong_convexity
     o = run(problem, Repeated(accuracy=accuracy * gamma**2), InverseTime(2 / lam), 60)
     assert_below(squares(o.g - o.h) / lam, accuracy / 2)
-    assert_below(o.average_gap, np.cumsum(squares(o.h) / o.t) / (lam * o.t) + accuracy / 2)
+    assert_below(o.average_gap, bounds.threshold_strong(o.eta, o.h_norm, accuracy, lam).curve)
 
 
 def test_threshold_stops_on_the_next_length(convex):

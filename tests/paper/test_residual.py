@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from convexboost import bounds
 from convexboost.algorithms import Residual
 from convexboost.core import Gradient
 from convexboost.learners._histogram import HistogramTarget
@@ -27,7 +28,8 @@ def residual_strong(strongly_convex):
 
 def theorem_b_step(trace):
     """η = d_1/(G √(κT)) for the constants seen in another run."""
-    return max(trace.d[0], 0.1) / (trace.g_max[-1] * np.sqrt(trace.kappa[-1] * len(trace.eta)))
+    gamma = trace.edge.min()
+    return bounds.theorem_b_step(len(trace.eta), max(trace.d[0], 0.1), trace.g_max[-1], gamma)
 
 
 # Lemmas
@@ -119,31 +121,29 @@ def test_raw_edge_vanishes_and_that_is_no_failure(seed):
 def test_theorem_a(residual):
     """η = 1/√t with Dmax, a diameter: measured and a priori forms of the corrected Theorem 7."""
     o = residual
-    h, delta = squares(o.h), squares(o.delta[1:])
-    measured = (o.d_max**2 / (2 * o.eta) + np.cumsum(o.eta * h) / 2 + o.eta * delta / 2) / o.t
-    a_priori = (o.d_max**2 / 2 + o.kappa * o.g_max**2) / np.sqrt(o.t)
-    assert_below(o.average_gap, measured)
-    assert_below(measured, a_priori)
+    measured = bounds.theorem_a(o.eta, o.h_norm, o.delta_norm, o.d[:-1])
+    a_priori = bounds.theorem_a_a_priori(o.eta, o.d[:-1], o.g_norm, o.edge)
+    assert_below(o.average_gap, measured.curve)
+    assert_below(measured.curve, a_priori.curve)
+    assert_below(a_priori.curve, (o.d_max**2 / 2 + o.kappa * o.g_max**2) / np.sqrt(o.t))
 
 
 def test_theorem_a_prime(residual):
     """No bound on the iterates is assumed: M_T is one."""
     o = residual
-    first = o.eta[0] * o.c_delta * o.g_max
-    travelled = np.cumsum(o.eta**2 * squares(o.h))
-    M = first + np.sqrt(first**2 + o.d[0] ** 2 + travelled)
-    assert_below(np.maximum.accumulate(o.d[1:]), M)
-    bound = (o.d[0] ** 2 + travelled + 2 * M * first) / (2 * np.cumsum(o.eta))
-    assert_below(o.weighted_gap(o.eta), bound)
+    given = o.d[0], o.g_norm, o.edge
+    radius = bounds.theorem_a_prime_radius(o.eta, o.h_norm, *given)
+    assert_below(np.maximum.accumulate(o.d[1:]), radius.curve)
+    measured = bounds.theorem_a_prime(o.eta, o.h_norm, *given)
+    assert_below(o.weighted_gap(o.eta), measured.curve)
+    assert_below(measured.curve, bounds.theorem_a_prime_a_priori(o.eta, *given).curve)
 
 
 def test_theorem_a_second(convex):
     a = max(convex.d_1, 0.1)
     o = run(convex, Residual(), AdaNorm(a), T)
-    H = np.cumsum(squares(o.h))
-    assert np.allclose(o.eta, a / np.sqrt(H))
-    bound = (o.d_max**2 / (2 * a) + a) * np.sqrt(H) + o.eta * squares(o.delta[1:]) / 2
-    assert_below(o.average_gap, bound / o.t)
+    assert np.allclose(o.eta, a / np.sqrt(np.cumsum(squares(o.h))))
+    assert_below(o.average_gap, bounds.theorem_a_second(o.eta, o.h_norm, o.delta_norm, o.d[:-1]).curve)
 
 
 @pytest.mark.parametrize("multiple", [0.3, 1.0, 3.0])
@@ -152,12 +152,12 @@ def test_theorem_b(convex, residual, multiple):
     eta = multiple * theorem_b_step(residual)
     o = run(convex, Residual(), Constant(eta), T)
     d = convex.d_1
-    measured = (d**2 / (2 * eta) + eta / 2 * (np.cumsum(squares(o.h)) + squares(o.delta[1:]))) / o.t
+    measured = bounds.theorem_b(o.eta, o.h_norm, o.delta_norm, d).curve
     certificate = o.mean(o.R[:-1]) - certificate_c1(o, d)
     assert_below(o.average_gap, certificate)
     assert_below(certificate, measured)
     assert np.allclose(measured, (d**2 / (2 * eta) + eta / 2 * np.cumsum(o.q)) / o.t)
-    assert_below(measured, d**2 / (2 * eta * o.t) + eta * o.kappa * o.g_max**2 / 2)
+    assert_below(measured, bounds.theorem_b_a_priori(o.eta, d, o.g_norm, o.edge).curve)
 
 
 @pytest.mark.parametrize("multiple", [1.0, 5.0])
@@ -168,19 +168,18 @@ def test_theorem_e(convex, residual, multiple):
     o = run(convex, DualAveraging(), InverseSqrt(a), T)
     assert np.allclose(o.z[1:], -o.eta[:, None] * np.cumsum(o.h, axis=0))
     before = np.concatenate([o.eta[:1], o.eta[:-1]])
-    delta = squares(o.delta[1:])
-    measured = (d**2 / (2 * o.eta) + np.cumsum(before * o.q) / 2) / o.t
-    parts = np.cumsum(before * squares(o.h)) + np.cumsum((before - o.eta) * delta) + o.eta * delta
-    assert np.allclose(measured, (d**2 / (2 * o.eta) + parts / 2) / o.t)
+    measured = bounds.theorem_e(o.eta, o.h_norm, o.delta_norm, d).curve
+    assert np.allclose(measured, (d**2 / (2 * o.eta) + np.cumsum(before * o.q) / 2) / o.t)
     assert_below(o.average_gap, measured)
-    assert_below(measured, (d**2 / (2 * a) + a * o.kappa * o.g_max**2) / np.sqrt(o.t))
+    a_priori = bounds.theorem_e_a_priori(o.eta, d, o.g_norm, o.edge).curve
+    assert_below(measured, a_priori)
+    assert_below(a_priori, (d**2 / (2 * a) + a * o.kappa * o.g_max**2) / np.sqrt(o.t))
 
 
 def test_theorem_e_adanorm(convex):
     d = convex.d_1
     o = run(convex, DualAveraging(), AdaNorm(max(d, 0.1)), T)
-    before = np.concatenate([o.eta[:1], o.eta[:-1]])
-    assert_below(o.average_gap, (d**2 / (2 * o.eta) + np.cumsum(before * o.q) / 2) / o.t)
+    assert_below(o.average_gap, bounds.theorem_e(o.eta, o.h_norm, o.delta_norm, d).curve)
 
 
 def test_theorem_f(convex, residual):
@@ -195,10 +194,10 @@ def test_theorem_f(convex, residual):
     assert np.allclose(np.diff(o.z, axis=0), -o.h)
     owed = np.einsum("tr,tr->t", o.delta[:-1], o.g)
     spent = np.cumsum(o.eta**2 * squares(o.g) + 2 * o.eta * owed)
-    measured = (convex.d_1**2 + spent) / (2 * np.cumsum(o.eta))
-    a_priori = (convex.d_1**2 + o.kappa * o.g_max**2 * np.cumsum(o.eta**2)) / (2 * np.cumsum(o.eta))
+    measured = bounds.theorem_f(o.eta, o.h_norm, o.delta_norm, convex.d_1).curve
+    assert np.allclose(measured, (convex.d_1**2 + spent) / (2 * np.cumsum(o.eta)))
     assert_below(o.weighted_gap(o.eta), measured)
-    assert_below(measured, a_priori)
+    assert_below(measured, bounds.theorem_f_a_priori(o.eta, convex.d_1, o.g_norm, o.edge).curve)
 
 
 def test_error_feedback_is_residual_for_a_constant_step(convex):
@@ -216,9 +215,9 @@ def test_polyak_error_feedback(case):
     assert np.allclose(o.eta * squared, np.maximum(o.gap - owed, 0), atol=1e-9)
     virtual = squares(o.z - o.delta - problem.z_star)
     assert_below(virtual[1:], virtual[:-1] - o.eta**2 * squared)
-    bound = o.g_max * problem.d_1 / (1 - o.s)
-    assert_below(np.sqrt(np.cumsum(o.gap**2)), bound)
-    assert_below(np.minimum.accumulate(o.gap), bound / np.sqrt(o.t))
+    bound = bounds.polyak(o.t, problem.d_1, o.g_norm, o.edge).curve
+    assert_below(np.sqrt(np.cumsum(o.gap**2)), bound * np.sqrt(o.t))
+    assert_below(np.minimum.accumulate(o.gap), bound)
 
 
 # Certificates and what the driver hands out
@@ -254,9 +253,11 @@ def test_average_is_over_the_evaluated_points(convex, residual):
 def test_theorem_c(strongly_convex, residual_strong):
     """η = 1/(λt): (i) needs no unknown constant and is certificate C2; (ii) is a priori."""
     o, lam = residual_strong, strongly_convex.strong_convexity
-    measured = (np.cumsum(o.eta * squares(o.h)) + o.eta * squares(o.delta[1:])) / (2 * o.t)
+    measured = bounds.theorem_c(o.eta, o.h_norm, o.delta_norm, lam).curve
     assert_below(o.average_gap, measured)
-    assert_below(measured, o.kappa * o.g_max**2 * (1 + np.log(o.t)) / (2 * lam * o.t))
+    a_priori = bounds.theorem_c_a_priori(o.eta, o.g_norm, o.edge, lam).curve
+    assert_below(measured, a_priori)
+    assert_below(a_priori, bounds.printed_6(o.eta, o.g_norm, o.edge, lam).curve)
     certificate = o.mean(o.R[:-1]) - certificate_c2(o)
     assert np.allclose(certificate, measured, rtol=1e-9, atol=1e-9)
     assert_below(certificate_c2(o), strongly_convex.minimum)
@@ -269,10 +270,8 @@ def test_theorem_c_bounds_the_gradients(case):
     loss = o.g - lam * o.z[:-1]
     closed = -(np.cumsum(loss, axis=0) - o.delta[1:]) / (lam * o.t[:, None])
     assert np.allclose(o.z[1:], closed)
-    L, s, v = np.sqrt(squares(loss).max()), o.s[-1], [0.0]
-    for t in o.t:
-        v.append(s * L if t == 1 else s * v[-1] + 2 * s * L / t)
-    assert_below(o.g_max[-1], 2 * L + max(v))
+    L = np.sqrt(squares(loss).max())
+    assert_below(o.g_max, bounds.theorem_c_gradient(T, L, o.edge.min()).curve)
 
 
 class LogFree(Step):
@@ -287,13 +286,10 @@ class LogFree(Step):
 def test_theorem_c_prime(strongly_convex):
     """The log-free rate, with weights t."""
     o, lam = run(strongly_convex, Residual(), LogFree(), T), strongly_convex.strong_convexity
-    t, delta = o.t, squares(o.delta[1:])
-    carried = np.concatenate([[0.0], np.cumsum(delta / (lam * (t + 1)))[:-1]])
-    sums = 2 / lam * np.cumsum(t / (t + 1) * squares(o.h)) + carried + 2 * t * delta / (lam * (t + 1))
+    t = o.t
     gap = o.weighted_gap(t)
-    assert_below(gap, sums / np.cumsum(t))
-    a_priori = 4 * o.kappa / (t + 1) + 2 * o.c_delta**2 * np.log(t) / (t * (t + 1))
-    assert_below(gap, a_priori * o.g_max**2 / lam)
+    assert_below(gap, bounds.theorem_c_prime(o.eta, o.h_norm, o.delta_norm, lam).curve)
+    assert_below(gap, bounds.theorem_c_prime_a_priori(o.eta, o.g_norm, o.edge, lam).curve)
     assert_below(gap, np.cumsum(t * o.R[:-1]) / np.cumsum(t) - certificate_c2(o, t.astype(float)))
 
 
@@ -307,11 +303,12 @@ def test_theorem_g(case):
     """Smooth convex, η = 1/(Λκ) with the uniform edge: 1/T."""
     problem = make(*case)
     gamma = uniform_edge(problem)
-    s, Lambda = np.sqrt(1 - gamma**2), problem.objective.constants.smoothness
-    kappa = (1 + s) / (1 - s)
+    Lambda, kappa = problem.objective.constants.smoothness, bounds.kappa(gamma)
     o = run(problem, Residual(), Constant(1 / (Lambda * kappa)), 400)
     assert np.all(o.edge >= gamma - 1e-9)
-    assert_below(o.average_gap, kappa * Lambda * problem.d_1**2 / (2 * o.t))
+    bound = bounds.theorem_g(o.eta, problem.d_1, gamma, Lambda).curve
+    assert np.allclose(bound, kappa * Lambda * problem.d_1**2 / (2 * o.t))
+    assert_below(o.average_gap, bound)
 
 
 @pytest.mark.parametrize(
@@ -324,4 +321,5 @@ def test_theorem_g_prime(case):
     eta = gamma**2 / 9
     o = run(problem, Residual(), Constant(eta), 400)
     V = squares(o.z - eta * o.delta - problem.z_star)
-    assert_below(V[1:], (1 - gamma**2 / 18) ** o.t * problem.d_1**2, tolerance=1e-12)
+    bound = bounds.theorem_g_prime(o.eta, problem.d_1, gamma, 1.0, 1.0).curve
+    assert_below(V[1:], bound, tolerance=1e-12)

@@ -11,6 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
+from convexboost import bounds
 from convexboost.algorithms import State
 from convexboost.core import Target
 from convexboost.learners._histogram import HistogramTarget
@@ -74,6 +75,24 @@ class Trace:
         return np.sqrt(np.maximum.accumulate(squares(self.g)))
 
     @property
+    def g_norm(self):
+        return np.sqrt(squares(self.g))
+
+    @property
+    def h_norm(self):
+        return np.sqrt(squares(self.h))
+
+    @property
+    def delta_norm(self):
+        """‖Δ_1‖ … ‖Δ_T‖."""
+        return np.sqrt(squares(self.delta[1:]))
+
+    @property
+    def left_norm(self):
+        """‖g_t − h_t‖."""
+        return np.sqrt(squares(self.g - self.h))
+
+    @property
     def q(self):
         """‖g_t‖² + 2 ⟨Δ_{t−1}, g_t⟩ (theory L2)."""
         return squares(self.g) + 2 * np.einsum("tr,tr->t", self.delta[:-1], self.g)
@@ -81,15 +100,34 @@ class Trace:
     @property
     def s(self):
         """√(1 − γ²) with the smallest edge so far."""
-        return np.sqrt(1 - np.minimum.accumulate(self.edge) ** 2)
+        return bounds.contraction(np.minimum.accumulate(self.edge))
 
     @property
     def c_delta(self):
-        return self.s / (1 - self.s)
+        return bounds.c_delta(np.minimum.accumulate(self.edge))
 
     @property
     def kappa(self):
-        return (1 + self.s) / (1 - self.s)
+        return bounds.kappa(np.minimum.accumulate(self.edge))
+
+
+def measured(trace, algorithm, certificate=None):
+    """The trace as the library's `bounds_of` wants it."""
+    constants = trace.problem.objective.constants
+    return bounds.Run(
+        algorithm,
+        step=trace.eta,
+        h=trace.h_norm,
+        G=trace.g_norm,
+        gamma=trace.edge,
+        D=trace.d[:-1],
+        delta=trace.delta_norm,
+        left=trace.left_norm,
+        gap=trace.R - trace.problem.minimum,
+        certificate=certificate,
+        strong_convexity=constants.strong_convexity,
+        smoothness=np.inf if constants.smoothness is None else constants.smoothness,
+    )
 
 
 def squares(V):
