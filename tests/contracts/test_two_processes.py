@@ -152,7 +152,7 @@ class RemoteSample:
     def histogram(self, gradient):
         return self.workers.total("histogram", gradient.factor) / gradient.factor
 
-    def shared_counts(self, j, width):
+    def shared_counts(self, j, width, features=None):
         return self.workers.total("shared_mass", j, width)
 
 

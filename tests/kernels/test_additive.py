@@ -117,7 +117,7 @@ def test_stumps_are_smoother_than_bins():
 def test_codes_are_looked_up_and_added(start_stop, n_outputs):
     """Some features, in any order, one of them twice; only the rows asked for change."""
     rng, (start, stop) = np.random.default_rng(0), start_stop
-    sample = Binned.random(3, n=300, widths=WIDTHS, n_outputs=n_outputs)
+    sample = Binned.random(3, n=2 * BLOCK, widths=WIDTHS, n_outputs=n_outputs)
     features = np.array([2, 0, 3, 2])
     tables = [rng.normal(size=(WIDTHS[j], n_outputs)) for j in features]
     F = sample.G.copy()

@@ -282,14 +282,16 @@ class BinnedSample(ABC):
         """Weight that each bin shares with each value 0 … width − 1 of `column`: (total bins, width)."""
         return self.shared_counts(column, width) / self.unit
 
-    def shared_counts(self, column: Codes, width: int) -> NDArray[np.int64]:
-        """Return the same in fixed point, 1/unit of the whole weight being 1."""
+    def shared_counts(self, column: Codes, width: int, features: Any = None) -> NDArray[np.int64]:
+        """Return the same in fixed point, 1/unit of the whole weight being 1; 0 but for some features."""
         out = np.zeros((self.mapper.offsets[-1], width), np.int64)
+        wanted = np.arange(self.n_features) if features is None else features
 
         def task(first: int, last: int) -> None:
-            self._add_pairs(column, first, last, out)
+            for j in wanted[first:last]:
+                self._add_pairs(column, j, j + 1, out)
 
-        parallel.run(task, self.n_features, len(self) * self.n_features, self.n_threads)
+        parallel.run(task, len(wanted), len(self) * len(wanted), self.n_threads)
         return out
 
     @abstractmethod

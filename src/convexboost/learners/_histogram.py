@@ -145,11 +145,14 @@ class PairTable:
         self.ready = np.zeros(sample.n_features, bool)
 
     def count(self, j: int) -> None:
-        """Count the block of feature j."""
+        """Count the block of feature j; C is symmetric, so what it shares with others may be known."""
         if not self.ready[j]:
             first, width = self.sample.mapper.offsets[j], self.sample.mapper.columns[j].n_bins + 1
-            block = self.sample.shared_counts(self.sample.column(j), width)
-            np.cumsum(block.T, axis=0, out=self.sums[first : first + width])
+            own = slice(first, first + width)
+            block = self.sample.shared_counts(self.sample.column(j), width, np.flatnonzero(~self.ready))
+            known = np.repeat(self.ready, np.diff(self.sample.mapper.offsets))
+            block[known] = self._columns(own)[known]
+            np.cumsum(block.T, axis=0, out=self.sums[own])
             self.ready[j] = True
 
     def shares(self, h: BinFunction) -> NDArray[np.int64]:
@@ -165,12 +168,16 @@ class PairTable:
 
     def whole(self) -> Array:
         """Return C."""
-        offsets = self.sample.mapper.offsets
         for j in range(self.sample.n_features):
             self.count(j)
-        C = np.diff(self.sums, axis=0, prepend=0)
-        C[offsets[:-1]] = self.sums[offsets[:-1]]
-        return C / self.sample.unit
+        return self._columns(slice(None)) / self.sample.unit
+
+    def _columns(self, columns: slice) -> NDArray[np.int64]:
+        """Return columns of C, in fixed point, as far as their rows have been counted."""
+        begins = self.sample.mapper.offsets[:-1]
+        C = np.diff(self.sums[:, columns], axis=0, prepend=0)
+        C[begins] = self.sums[begins, columns]
+        return C
 
 
 class StumpSet:
