@@ -191,3 +191,101 @@ class SlowStumps(DenseSet):
                     leaves[leaf_mass == 0] = leaves[np.argmax(leaf_mass)]  # nothing was seen there
                     best, found = score, SlowStump(column, j, leaf_of_bin, leaves)
         return found
+
+
+def add_codes(F, codes, features, tables):
+    """F_n + Σ table of feature[bin of n in feature]."""
+    out = F.copy()
+    for n in range(len(F)):
+        for j, table in zip(features, tables, strict=True):
+            out[n] += table[codes[j][n]]
+    return out
+
+
+def least_squares(leaves, V, weight):
+    """The values of the projection of V on all functions of the leaf, 0 in a leaf without rows."""
+    indicators = (leaves[:, None] == np.arange(leaves.max(initial=0) + 1)).astype(float)
+    root = np.sqrt(weight)[:, None]
+    return np.linalg.lstsq(indicators * root, V * root, rcond=None)[0]
+
+
+def mean_of_projections(codes, n_bins, V, weight, whole):
+    """The mean over all cuts of one feature of the projection on left, right and missing, in each bin.
+
+    Where `whole`, the projection on one leaf per bin.  Where nothing can be cut, on present and missing.
+    """
+    if whole:
+        leaf_of_bin = [np.arange(n_bins + 1)]
+    else:
+        present = np.unique(codes[codes < n_bins])
+        cuts = present[:-1] if len(present) > 1 else [n_bins - 1]
+        leaf_of_bin = [np.append(np.where(np.arange(n_bins) <= cut, 0, 1), 2) for cut in cuts]
+    found = []
+    for leaves in leaf_of_bin:
+        values = np.zeros((leaves.max() + 1, V.shape[1]))
+        fitted = least_squares(leaves[codes], V, weight)
+        values[: len(fitted)] = fitted
+        found.append(values[leaves])
+    return np.mean(found, axis=0)
+
+
+def average_projections(codes, offsets, V, weight, whole):
+    """The same for all features, as a table; the mean of V is taken off so that the sum has it once."""
+    n_features = len(codes)
+    parts = [
+        mean_of_projections(codes[j], offsets[j + 1] - offsets[j] - 1, V, weight, whole[j])
+        for j in range(n_features)
+    ]
+    constant = least_squares(np.zeros(len(V), int), V, weight)
+    return np.concatenate(parts) - (n_features - 1) / n_features * constant
+
+
+@dataclass(frozen=True, eq=False)
+class SlowAdditiveFunction(DenseHypothesis):
+    """A table for each feature."""
+
+    columns: list
+    tables: list
+
+    def evaluate(self, X):
+        codes = [encode(column, X[:, j]) for j, column in enumerate(self.columns)]
+        zero = np.zeros((len(X), self.tables[0].shape[1]))
+        return add_codes(zero, codes, range(len(codes)), self.tables)
+
+
+class SlowAdditive(DenseSet):
+    """All additive functions of binned columns: conjugate gradients on the rows, with all indicators."""
+
+    def __init__(self, X, space, mapper, n_steps, smooth):
+        super().__init__(X, space)
+        self.columns, self.n_steps = mapper.columns, n_steps
+        self.whole = [smooth is False or bool(is_category) for is_category in mapper.categorical]
+        self.codes = [encode(column, X[:, j]) for j, column in enumerate(self.columns)]
+        self.offsets = np.cumsum([0] + [column.n_bins + 1 for column in self.columns])
+        self.indicators = np.concatenate(
+            [
+                codes[:, None] == np.arange(c.n_bins + 1)
+                for codes, c in zip(self.codes, self.columns, strict=True)
+            ],
+            axis=1,
+        ).astype(float)
+
+    def search(self, rest):
+        """The preconditioner: a table from the rows of what is left."""
+        return average_projections(self.codes, self.offsets, rest, self.space.weight, self.whole)
+
+    def fit(self, values, rng):
+        Z, inner = self.indicators, self.space.inner
+        table, p, before = np.zeros((Z.shape[1], values.shape[1])), 0.0, np.inf
+        for _ in range(self.n_steps):
+            rest = values - Z @ table
+            z = self.search(rest)
+            length = inner(rest, Z @ z)
+            p = z + length / before * p
+            table = table + length / inner(Z @ p, Z @ p) * p
+            before = length
+        tables = np.split(table, self.offsets[1:-1])
+        for codes, part in zip(self.codes, tables, strict=True):
+            seen = np.isin(np.arange(len(part)), codes)
+            part[~seen] = np.average(part[codes], axis=0, weights=self.space.weight)
+        return SlowAdditiveFunction(self.columns, tables)

@@ -5,14 +5,25 @@ import math
 import numpy as np
 import pytest
 
-from convexboost.core import FunctionSpace
+from convexboost.core import ZERO, FunctionSpace
+from convexboost.learners.additive import Additive
 from convexboost.learners.finite import FiniteSet
 from convexboost.learners.stump import Stump
 from convexboost.objectives.absolute import Absolute
 from convexboost.objectives.half_squared import HalfSquared
 from convexboost.objectives.multiclass_hinge import MulticlassHinge
 from convexboost.objectives.softmax import Softmax
-from convexboost.steps import STEPS, AdaNorm, Constant, InverseSqrt, InverseTime, LineSearch, Polyak
+from convexboost.steps import (
+    STEPS,
+    AdaNorm,
+    Auto,
+    Constant,
+    InverseSqrt,
+    InverseTime,
+    LineSearch,
+    Polyak,
+    search,
+)
 from convexboost.train import boost
 
 N = 60
@@ -134,6 +145,110 @@ def test_no_unit(step, algorithm, unit):
         early = slice(0, 5)
         objectives = a.history["objective"][early]
         np.testing.assert_allclose(b.history["objective"][early], unit**power * objectives, rtol=1e-3)
+
+
+# --- how auto begins ---------------------------------------------------------------------------------------
+
+STRONG, WEAK = Additive(max_bins=16, n_steps=20, smooth=False), Stump(max_bins=2)
+REGRESSION, CLASSIFICATION = (HalfSquared(), Absolute()), (MulticlassHinge(), Softmax())
+
+
+class First:
+    """The first round of a run: where it stands, its direction, and R along it."""
+
+    def __init__(self, loss, learner, noise=0.0, unit=1.0):
+        y = Y + noise * np.random.default_rng(1).normal(size=N)
+        y = np.digitize(y, [-0.5, 0.5]) if loss.task == "classification" else unit * y
+        objective, H = loss.bind(y, SPACE), learner.bind(X, SPACE)
+        self.scores = objective.scores(H.inputs, objective.start())
+        delta = H.zero(objective.n_outputs)
+        delta.add(self.scores.gradient())
+        self.h = delta.project(rng)
+        self.ray = self.scores.along(self.h * (-1.0 / self.h.norm))
+        self.bound = self.scores.value() / (math.sqrt(2) * self.scores.gradient().norm)  # all floors are 0
+
+    def begin(self):
+        memory = {}
+        move = Auto()(1, self.scores, self.h, memory)
+        assert move.size * self.h.norm == pytest.approx(memory["a"], rel=1e-12)
+        assert move.direction.norm == pytest.approx(memory["a"], rel=1e-12)
+        assert move.shrink == 1.0
+        return memory["a"]
+
+
+@pytest.mark.parametrize("loss", REGRESSION + CLASSIFICATION, ids=lambda loss: loss.name)
+def test_auto_begins_near_the_minimum_of_a_strong_direction(loss):
+    first = First(loss, Additive(max_bins=6, n_steps=20, smooth=False), noise=0.3)
+    minimiser = search(first.scores, first.h) * first.h.norm
+    assert minimiser / 2 <= first.begin() <= 2 * minimiser
+    if loss.name != "absolute":  # elsewhere the distance bound alone would be too short
+        assert first.bound < minimiser / 2
+
+
+@pytest.mark.parametrize("loss", REGRESSION + CLASSIFICATION, ids=lambda loss: loss.name)
+@pytest.mark.parametrize("learner", [STRONG, WEAK], ids=["strong", "weak"])
+@pytest.mark.parametrize("noise", [0.0, 1.0, 10.0])
+def test_auto_doubles_its_first_step_while_that_helps(loss, learner, noise):
+    first = First(loss, learner, noise)
+    a = first.begin()
+    doublings = round(math.log2(a / first.bound))
+    assert a == pytest.approx(2**doublings * first.bound, rel=1e-12)
+    assert first.ray(a) <= first.ray(first.bound)
+    assert first.ray(2 * a) >= first.ray(a)
+    values = [first.ray(2**i * first.bound) for i in range(doublings + 1)]
+    assert (np.diff(values) < 0).all()
+
+
+@pytest.mark.parametrize("loss", REGRESSION, ids=lambda loss: loss.name)
+def test_auto_keeps_the_distance_bound_where_doubling_does_not_help(loss):
+    first = First(loss, WEAK, noise=10.0)
+    assert first.ray(2 * first.bound) > first.ray(first.bound)
+    assert first.begin() == first.bound
+
+
+@pytest.mark.parametrize("learner", [STRONG, WEAK], ids=["strong", "weak"])
+@pytest.mark.parametrize("loss", REGRESSION, ids=lambda loss: loss.name)
+@pytest.mark.parametrize("unit", [2.0**-40, 2.0**40])
+def test_the_first_step_of_auto_has_the_unit_of_y(loss, learner, unit):
+    assert First(loss, learner, unit=unit).begin() == unit * First(loss, learner).begin()
+
+
+def test_auto_begins_once():
+    """In the first round only, and not where the direction comes after the step, or there is none."""
+    first = First(HalfSquared(), STRONG)
+    F, before = first.scores.F.copy(), first.scores.value()
+    memory = {}
+    Auto()(1, first.scores, ZERO, memory)
+    assert memory["a"] == first.bound
+    Auto()(2, first.scores, first.h, memory)
+    assert memory["a"] == first.bound
+    memory = {}
+    Auto().size(1, first.scores, first.h.norm, memory)
+    assert memory["a"] == first.bound
+    assert first.begin() > first.bound
+    np.testing.assert_array_equal(first.scores.F, F)  # looking ahead moves nothing
+    assert first.scores.value() == before
+
+
+@pytest.mark.parametrize("algorithm", ["naive", "residual", "repeated"])
+def test_auto_with_a_strong_learner(algorithm):
+    """The first round of a run is that step, and the rest follows from it."""
+    first = First(HalfSquared(), STRONG)
+    result = boost(
+        HalfSquared().bind(Y, SPACE), STRONG.bind(X, SPACE), algorithm=algorithm, n_rounds=3, output="last"
+    )
+    assert result.records[1].step == pytest.approx(first.begin() / first.h.norm, rel=1e-12)
+    assert result.records[1].objective == pytest.approx(first.ray(first.begin()), rel=1e-9)
+    assert result.records[1].objective < first.ray(first.bound)
+
+
+def test_auto_ends_where_the_minimum_is_at_infinity():
+    """Separable classes: R falls along the whole line, down to a rounded 0."""
+    x = np.linspace(-1.0, 1.0, 20)[:, None]
+    space = FunctionSpace.of(20)
+    result = boost(Softmax().bind((x[:, 0] > 0).astype(int), space), Stump().bind(x, space), n_rounds=1)
+    assert result.records[1].objective < 1e-6
+    assert np.isfinite(result.model.predict(x)).all()
 
 
 @pytest.mark.parametrize("step", STEPS)

@@ -32,6 +32,9 @@ from convexboost.learners._histogram import (
     one_blas_thread,
 )
 
+#: A sum of functions with so small a share of their squares is what rounding left of a Δ that is gone.
+CANCELLED = 1e-8
+
 
 @dataclass(frozen=True)
 class Additive(StumpLearner):
@@ -59,8 +62,11 @@ class Additive(StumpLearner):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not (isinstance(self.n_steps, Integral) and self.n_steps >= 1):
+        is_count = isinstance(self.n_steps, Integral) and not isinstance(self.n_steps, bool)
+        if not (is_count and self.n_steps >= 1):
             raise ValueError(f"`n_steps` must be a positive whole number, got {self.n_steps!r}")
+        if not isinstance(self.smooth, bool | np.bool_):
+            raise ValueError(f"`smooth` must be True or False, got {self.smooth!r}")
 
     def bind(self, X: Any, space: FunctionSpace, categorical: Any = None, n_threads: int = 1) -> AdditiveSet:
         """Bin the training inputs."""
@@ -186,6 +192,7 @@ class AdditiveTarget(HistogramTarget):
     def _conjugate_gradients(self) -> tuple[Array, Array]:
         """Solve C w = Δ roughly; return w and C w."""
         w, image = np.zeros_like(self.table), np.zeros_like(self.table)
+        mass = self.stumps.sample.mass[:, None]
         p = self.stumps.average_projections(self.table)
         length = first = float(np.sum(self.table * p))
         for step in range(self.stumps.n_steps):
@@ -197,7 +204,10 @@ class AdditiveTarget(HistogramTarget):
             if not length > ROUNDING * first:
                 break
             Cp = self.stumps.histogram_of(p)
-            size = length / float(np.sum(p * Cp))
+            squared = float(np.sum(p * Cp))
+            if not squared > CANCELLED * float(np.sum(mass * p * p)):
+                break
+            size = length / squared
             w += size * p
             image += size * Cp
         return w, image
