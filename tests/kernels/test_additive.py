@@ -68,6 +68,14 @@ def test_feature_that_is_always_missing(whole):
     np.testing.assert_allclose(out, twin(sample, sample.G, whole), rtol=1e-11, atol=1e-12)
 
 
+@pytest.mark.parametrize("whole", WHOLE.values(), ids=WHOLE)
+def test_weights_need_not_sum_to_one(whole):
+    sample = binned(3)
+    expected = twin(sample, sample.G, whole)
+    sample.weight = 0.25 * sample.weight
+    np.testing.assert_allclose(averaged(sample, sample.G, whole)[1], expected, rtol=1e-11, atol=1e-12)
+
+
 def rows(sample, out):
     """The sum of the functions, row by row."""
     tables = np.split(out, sample.offsets[1:-1])
