@@ -13,7 +13,7 @@ from convexboost.objectives.absolute import Absolute
 from convexboost.objectives.half_squared import HalfSquared
 from convexboost.objectives.multiclass_hinge import MulticlassHinge
 from convexboost.objectives.softmax import Softmax
-from convexboost.steps import (
+from convexboost.steps import ENLARGE_ABOVE, (
     STEPS,
     AdaNorm,
     Auto,
@@ -194,9 +194,11 @@ def test_auto_doubles_its_first_step_while_that_helps(loss, learner, noise):
     doublings = round(math.log2(a / first.bound))
     assert a == pytest.approx(2**doublings * first.bound, rel=1e-12)
     assert first.ray(a) <= first.ray(first.bound)
-    assert first.ray(2 * a) >= first.ray(a)
+    enough = ENLARGE_ABOVE * first.scores.value()  # all floors are 0
+    assert first.ray(2 * a) >= first.ray(a) or first.ray(a) <= enough
     values = [first.ray(2**i * first.bound) for i in range(doublings + 1)]
     assert (np.diff(values) < 0).all()
+    assert all(value > enough for value in values[:-1])
 
 
 @pytest.mark.parametrize("loss", REGRESSION, ids=lambda loss: loss.name)
@@ -242,13 +244,13 @@ def test_auto_with_a_strong_learner(algorithm):
     assert result.records[1].objective < first.ray(first.bound)
 
 
-def test_auto_ends_where_the_minimum_is_at_infinity():
-    """Separable classes: R falls along the whole line, down to a rounded 0."""
+def test_auto_does_not_run_to_a_minimum_at_infinity():
+    """Separable classes: R falls along the whole line, but most of it is gained early."""
     x = np.linspace(-1.0, 1.0, 20)[:, None]
     space = FunctionSpace.of(20)
     result = boost(Softmax().bind((x[:, 0] > 0).astype(int), space), Stump().bind(x, space), n_rounds=1)
-    assert result.records[1].objective < 1e-6
-    assert np.isfinite(result.model.predict(x)).all()
+    start, after = (record.objective for record in result.records)
+    assert 0.05 * start < after < ENLARGE_ABOVE * start
 
 
 @pytest.mark.parametrize("step", STEPS)
