@@ -13,7 +13,8 @@ from convexboost.objectives.absolute import Absolute
 from convexboost.objectives.half_squared import HalfSquared
 from convexboost.objectives.multiclass_hinge import MulticlassHinge
 from convexboost.objectives.softmax import Softmax
-from convexboost.steps import ENLARGE_ABOVE, (
+from convexboost.steps import (
+    ENLARGE_ABOVE,
     STEPS,
     AdaNorm,
     Auto,
