@@ -59,6 +59,8 @@ RISEN = 0.01
 #: A trial must be better by this share of what the model's own settings gained.
 BETTER = 0.05
 
+ALL_CLEAR = "Nothing is wrong as far as this can tell."
+
 Severity = Literal["warning", "note"]
 
 
@@ -121,15 +123,19 @@ class Diagnosis:
     def __contains__(self, rule: object) -> bool:
         return any(finding.rule == rule for finding in self.findings)
 
-    def __str__(self) -> str:
-        lines, said = [] if self.warnings else ["Nothing is wrong as far as this can tell."], set()
+    @property
+    def lines(self) -> list[str]:
+        """Return one line for each finding, warnings first; an advice is given once."""
+        lines, said = [] if self.warnings else [ALL_CLEAR], set()
         notes = [finding for finding in self.findings if finding.severity == "note"]
         for finding in (*self.warnings, *notes):
             advice = "" if finding.advice in said else finding.advice
             said.add(finding.advice)
             lines.append(f"{finding.title}: {finding.sentence}  {advice}".strip())
-        lines += [f"Not checked, {_title(missing.rule)}: {missing}" for missing in self.unchecked]
-        return "\n".join(textwrap.fill(line, 100, subsequent_indent="    ") for line in lines)
+        return lines + [f"Not checked, {_title(missing.rule)}: {missing}" for missing in self.unchecked]
+
+    def __str__(self) -> str:
+        return "\n".join(textwrap.fill(line, 100, subsequent_indent="    ") for line in self.lines)
 
 
 # -- what is looked at --------------------------------------------------------------------------------------
@@ -366,15 +372,17 @@ def edge(run: Run) -> Answer:
     weak = _too_weak(run)
     if weak is not None:
         return weak
+    if run.is_converged:
+        return None
     first, last = values[: MIN_ROUNDS // 2], values[run.half :]
     if np.isnan(first).all() or np.isnan(last).all():
         return Unchecked(
             "edge",
-            "the edge was not measured: it needs to know the span of the weak learners, and the raw edge of "
-            f"'{run.algorithm}' tends to 0 in good health.",
+            "the intrinsic edge was not measured: that takes few bins, such as Stump(max_bins=16); "
+            f"the raw edge of '{run.algorithm}' tends to 0 in good health.",
         )
     before, now = float(np.nanmedian(first)), float(np.nanmedian(last))
-    if run.is_converged or not now < COLLAPSED * before:
+    if not now < COLLAPSED * before:
         return None
     sentence = (
         f"The {name} fell from {before:.2g} to {now:.2g}: what is left of the gradient is nearly orthogonal "
@@ -429,9 +437,9 @@ def step_too_small(run: Run) -> Answer:
         return None
     rises, rate = run.rises, run.rate
     sentence = (
-        f"The objective fell in a straight line: a unit of step gained {rate:.0%} of what it did in the first "
-        f"half, and {1.0 - rises:.0%} of the rounds went down.  The steps are so small that the run has not "
-        "got far."
+        f"The objective fell in a straight line: a unit of step gained {rate:.0%} of what it did in the "
+        f"first half, and {1.0 - rises:.0%} of the rounds went down.  The steps are so small that the run "
+        "has not got far."
     )
     larger = "Use step='auto', a larger scale" if run.step != "auto" else "Use more rounds, a larger step"
     return Finding(
