@@ -35,8 +35,10 @@ FLAT_PROGRESS = 0.02
 #: At most this share of the start is left, certified or by the known minimum: converged.
 CONVERGED = 0.01
 #: The mean of the subgradients in span(H), relative to their size, above which a flat objective is not a
-#: minimum.  On 15 data sets flat runs near their optimum had 0.03 to 0.29, stuck ones 0.5 to 0.7.
+#: minimum.  On 15 data sets flat runs near their optimum had 0.001 to 0.29, stuck ones 0.47 to 0.7.
 STATIONARY = 0.3
+#: A step of 0 in this share of the late rounds is what keeps the objective where it is.
+IDLE = 0.5
 #: Cycling: no more different hypotheses in the last half than this share of what could have been used.
 DISTINCT = 0.1
 #: The edge counts as collapsed at this share of what it was; healthy residual runs keep a fifth or more.
@@ -48,10 +50,16 @@ NO_PROGRESS = 0.05
 #: Step too large: the typical round of the last quarter is this far above the best so far, as a share of all
 #: progress.  With a step that suits, residual and repeated stay below 0.04.
 OVERSHOOT = 0.05
+#: It may jump about as long as the last half of the rounds brought this share of all progress.
+SETTLING = 0.1
+#: An objective above the start is on its way down if the last quarter took off this share of the start.
+FALLING = 0.01
 #: Step too small: nearly no round rises, …
 RISES = 0.02
 #: … and a unit of step still gains this share of what it did in the first half: no curvature was met yet.
 STRAIGHT = 0.6
+#: … while at least this share of the start is left above the lower bound.
+FAR = 0.5
 #: Overfitting: the validation loss gave back this share of what it had gained, …
 GIVEN_BACK = 0.1
 #: … and rose by this share of its minimum; less than that is noise.
@@ -150,6 +158,7 @@ class Run:
     algorithm: str = "residual"
     certificate: Certificate | None = None
     minimum: float | None = None  #: the loss is never below it
+    smooth: bool = False  #: whether the loss has a gradient everywhere, so that `naive` converges
     diverged: bool = False
     reason: str = ""  #: why training stopped
     output: str = "best"
@@ -207,7 +216,7 @@ class Run:
     @property
     def is_flat(self) -> bool:
         """Return whether the last half of the rounds brought next to nothing."""
-        if self.n_rounds < MIN_ROUNDS:
+        if self.n_rounds < MIN_ROUNDS or self.is_late:
             return False
         if self.gain > FLAT_SHARE * self.left * self.start:
             return False
@@ -238,6 +247,12 @@ class Run:
         return self.rises <= RISES and self.rate >= STRAIGHT and not exact
 
     @property
+    def creeps(self) -> bool:
+        """Return whether it did so and did not get far."""
+        usual = self.n_rounds >= MIN_ROUNDS and not self.is_flat and not self.diverged
+        return usual and self.is_straight and self.left >= FAR
+
+    @property
     def overshoot(self) -> float:
         """Return how far a typical late round is above the best so far, as a share of all progress.
 
@@ -246,6 +261,20 @@ class Run:
         above = float(np.median((self.objective - self.best)[-max(self.n_rounds // 4, 5) :]))
         scale = self.start if self.is_nowhere and math.isfinite(self.start) else self.progress
         return above / max(scale, 1e-300)
+
+    @property
+    def is_late(self) -> bool:
+        """Return whether the objective is still coming down from a rise at the beginning.
+
+        With many classes `residual` begins like that, and it is no fault.
+        """
+        if not self.is_nowhere or self.cycle or self.n_rounds < MIN_ROUNDS or self.overshoot > FAR:
+            return False
+        quarter = self.n_rounds // 4
+        before, now = self.objective[-2 * quarter : -quarter], self.objective[-quarter:]
+        return float(np.median(before) - np.median(now)) > FALLING * abs(
+            float(self.objective[0] - (self.lower or 0.0))
+        )
 
     @property
     def is_converged(self) -> bool:
@@ -265,6 +294,11 @@ class Run:
             return 0
         distinct, possible = len(np.unique(window)), min(len(window), self.n_hypotheses)
         return distinct if distinct <= max(1.0, DISTINCT * possible) else 0
+
+    @property
+    def is_naive(self) -> bool:
+        """Return whether the algorithm itself may be what keeps the objective up."""
+        return self.algorithm == "naive" and not self.smooth
 
     @property
     def mean_slope(self) -> float:
@@ -327,17 +361,21 @@ def stalled(run: Run) -> Answer:
         return None  # that is what `step_too_large` is about
     numbers = {"best": float(run.best[-1]), "gain": run.gain, "mean_slope": slope, "distinct": float(cycle)}
     flat = f"The last {run.n_rounds - run.half} rounds {_gain(run)}"
-    if slope >= STATIONARY:
+    idle = float(np.mean(run.history["step"][run.half + 1 :] == 0.0))
+    if idle >= IDLE:
+        reason = f": in {idle:.0%} of them the step was 0, because the direction did not descend."
+    elif _too_weak(run):
+        return None  # that is what `edge` is about
+    elif slope >= STATIONARY:
         reason = (
             f", yet the mean subgradient within reach has {_percent(slope)} of full length: it is no minimum."
         )
     elif cycle and math.isnan(slope):
         reason = f", while {_used(cycle)} in use."
-    elif run.is_nowhere:
+    elif run.is_nowhere and math.isnan(slope):
         reason = ": the run never got going."
     else:
-        told = "It may be the optimum or not" if math.isnan(slope) else "It may be the optimum"
-        sentence = f"{flat}.  {told}{_slope(slope)}."
+        sentence = f"{flat}.  {_guess(slope)}."
         return Finding("flat", "note", sentence, numbers, _doubt(run))
     return Finding("stalled", "warning", flat + reason, numbers, _unstall(run))
 
@@ -351,7 +389,7 @@ def cycling(run: Run) -> Answer:
         if not run.is_flat:
             return None
         return Unchecked("cycling", "weak learners of this kind cannot be compared with each other.")
-    if not run.cycle or not run.is_flat or run.is_converged or run.mean_slope < STATIONARY:
+    if not run.cycle or not run.is_flat or run.is_converged or run.mean_slope < STATIONARY or _too_weak(run):
         return None
     distinct = run.cycle
     sentence = (
@@ -394,7 +432,7 @@ def edge(run: Run) -> Answer:
 
 def _too_weak(run: Run) -> Finding | None:
     first = float(run.history["edge"][1])  # known in every algorithm: the first vector is a gradient
-    if not (first < TINY_EDGE and run.is_nowhere) or run.is_straight or run.cycle:
+    if not (first < TINY_EDGE and run.is_nowhere) or run.is_straight or run.is_naive or run.is_late:
         return None
     sentence = (
         f"The best weak learner has an edge of only {first:.2g} on the first gradient, and the whole run "
@@ -415,8 +453,10 @@ def step_too_large(run: Run) -> Answer:
         )
         return Finding("step_too_large", "warning", sentence, {"rounds": float(run.n_rounds)}, _smaller(run))
     over = run.overshoot
-    if run.n_rounds < MIN_ROUNDS or run.is_converged or not over >= OVERSHOOT or run.cycle:
+    if run.n_rounds < MIN_ROUNDS or run.is_converged or not over >= OVERSHOOT or run.cycle or run.is_late:
         return None
+    if (run.gain > SETTLING * run.progress and over < FAR) or _too_weak(run):
+        return None  # it jumps but gets on, or there is something worse
     sentence = (
         f"In the last quarter a typical round was {_percent(over)} of all progress above the best objective, "
         f"{run.best[-1]:.4g} in round {int(np.argmin(run.best))}: the steps are too large to settle."
@@ -431,24 +471,28 @@ def step_too_large(run: Run) -> Answer:
 
 def step_too_small(run: Run) -> Answer:
     """The objective creeps down a straight line."""
-    if run.n_rounds < MIN_ROUNDS or run.is_flat or run.is_converged or run.diverged:
+    if not run.creeps or run.step == "auto":
         return None
-    if not run.is_straight:
-        return None
-    rises, rate = run.rises, run.rate
     sentence = (
-        f"The objective fell in a straight line: a unit of step gained {rate:.0%} of what it did in the "
-        f"first half, and {1.0 - rises:.0%} of the rounds went down.  The steps are so small that the run "
-        "has not got far."
+        f"The objective fell in a straight line: in the second half of the rounds {_straight(run)}, and "
+        f"{1.0 - run.rises:.0%} of all rounds went down.  With such small steps the run has not got far."
     )
-    larger = "Use step='auto', a larger scale" if run.step != "auto" else "Use more rounds, a larger step"
-    return Finding(
-        "step_too_small",
-        "warning",
-        sentence,
-        {"rate": rate, "rises": rises},
-        f"{larger}, or a stronger learner.",
-    )
+    numbers = {"rate": run.rate, "rises": run.rises, "left": run.left}
+    return Finding("step_too_small", "warning", sentence, numbers, "Use step='auto', or a larger scale.")
+
+
+def unfinished(run: Run) -> Answer:
+    """There were too few rounds, and nothing else is wrong."""
+    if run.is_late:
+        sentence = (
+            f"The objective rose at first, from {run.objective[0]:.4g} to {np.max(run.objective):.4g}; now "
+            f"it is coming down, to {run.objective[-1]:.4g}."
+        )
+    elif run.creeps and run.step == "auto":
+        sentence = f"The run was not finished: in the second half of the rounds {_straight(run)}."
+    else:
+        return None
+    return Finding("unfinished", "note", sentence, {"rate": run.rate}, "More rounds would lower it.")
 
 
 def overfitting(run: Run) -> Answer:
@@ -462,7 +506,7 @@ def overfitting(run: Run) -> Answer:
             "diagnose(X, y).",
         )
     n_rounds = len(values) - 1
-    if n_rounds < MIN_ROUNDS or run.diverged:
+    if n_rounds < MIN_ROUNDS or run.diverged or run.is_nowhere:
         return None
     best, window = int(np.argmin(values)), max(n_rounds // 10, 5)
     now = float(np.median(values[-window:]))  # the last iterate fluctuates
@@ -494,6 +538,7 @@ RULES: tuple[Callable[[Run], Answer], ...] = (
     edge,
     step_too_large,
     step_too_small,
+    unfinished,
     overfitting,
 )
 
@@ -559,25 +604,39 @@ def _told(trial: Trial) -> str:
 
 
 def _unstall(run: Run) -> str:
-    if run.algorithm == "naive":
-        return "Use algorithm='residual': it keeps what each projection leaves over and gets past this."
+    if run.is_naive:
+        step = " and step='auto'" if run.step == "line_search" else ""
+        return (
+            f"Use algorithm='residual'{step}: it keeps what each projection leaves over and gets past this."
+        )
     if run.step != "auto":
         return "Use step='auto', or a stronger learner."
     return "Try a stronger learner; diagnose(X, y, trials=True) shows if it pays."
 
 
 def _doubt(run: Run) -> str:
-    tell = [] if run.certificate is not None else ["certificate=True tells more"]
-    tell += ["algorithm='residual' may get further"] if run.algorithm == "naive" else []
-    return _begin(", and ".join(tell) + ".") if tell else ""
+    tell = [] if run.certificate is not None else ["Fit with certificate=True to know more."]
+    tell += ["Try algorithm='residual': it may get further."] if run.is_naive else []
+    return "  ".join(tell)
 
 
-def _slope(slope: float) -> str:
-    return "" if math.isnan(slope) else f": the mean subgradient is down to {_percent(slope)} of full length"
+def _guess(slope: float) -> str:
+    if math.isnan(slope):
+        return "It may be the optimum or not"
+    likely = "looks like" if slope < STATIONARY / 3.0 else "may be"
+    return f"It {likely} the optimum: the mean subgradient is down to {_percent(slope)} of full length"
 
 
 def _smaller(run: Run) -> str:
-    return "Use step='auto' or a smaller scale." if run.step != "auto" else "Set a smaller step by hand."
+    if run.step != "auto":
+        return "Use step='auto' or a smaller scale."
+    scale = float(run.history["step"][-1]) * math.sqrt(run.n_rounds) / 4.0
+    other = ", or algorithm='residual'" if run.is_naive else ""
+    return f"Use more rounds (the steps shrink), a smaller step such as 'inverse_sqrt:{scale:.2g}'{other}."
+
+
+def _straight(run: Run) -> str:
+    return f"a unit of step gained {run.rate:.0%} of what it did in the first half"
 
 
 def _gain(run: Run) -> str:

@@ -168,12 +168,14 @@ class BaseConvexBoost(BaseEstimator):
         has_validation = not np.isnan(history["validation"]).all()
         if X is not None and not trials and not has_validation:
             history = {**history, "validation": _trials.validation(self, X, y)}
+        constants = self.loss_.constants(len(self.model_.start))
         run = Run(
             history=history,
             chosen=self.chosen_,
             algorithm=_algorithm_name(self.algorithm, self.residual_decay),
             certificate=self.certificate_,
-            minimum=self.loss_.constants(len(self.model_.start)).minimum,
+            minimum=constants.minimum,
+            smooth=constants.smoothness is not None,
             diverged=self.stop_reason_.startswith("diverged"),
             reason=self.stop_reason_,
             output=self.output,
