@@ -344,11 +344,9 @@ def converged(run: Run) -> Answer:
     if not run.is_converged:
         return None
     if run.left <= CONVERGED:
-        sentence = (
-            f"the objective, {run.best[-1]:.4g}, is at most {_percent(run.left)} of the start above the "
-            "optimum."
-        )
-        return Finding("converged", "note", _begin(sentence), {"left": run.left})
+        above = f"at most {run.left:.2g} of the start above the optimum" if run.left > 0.0 else "the optimum"
+        sentence = f"The objective, {run.best[-1]:.4g}, is {above}."
+        return Finding("converged", "note", sentence, {"left": run.left})
     return Finding("converged", "note", f"Training stopped by itself: {run.reason}.")
 
 
@@ -668,7 +666,3 @@ def _title(rule: str) -> str:
 
 def _percent(share: float) -> str:
     return f"{share:.1%}" if share < 0.1 else f"{share:.0%}"
-
-
-def _begin(sentence: str) -> str:
-    return sentence[0].upper() + sentence[1:]
