@@ -43,6 +43,7 @@ class Problem:
     y: np.ndarray
     categorical: list[int] | None = None
     _encoded: dict[str, Any] = field(default_factory=dict)
+    _curves: dict[Any, Curves] = field(default_factory=dict)
 
     @classmethod
     def load(cls, name: str, test: bool = False) -> Problem:
@@ -62,6 +63,14 @@ class Problem:
         if encoding == CATEGORIES:
             return pd.DataFrame(X.astype(int)).astype("category")
         return X
+
+    def curves(self, peer: Peer, encoding: str, rate: float, rounds: int, threads: int) -> Curves:
+        """Return a peer's training curves (kept: the target and the search look at the same ones)."""
+        key = (peer.name, encoding, rate, rounds)
+        if key not in self._curves:
+            X = self.encoded(encoding)
+            self._curves[key] = peer.curves(peer.make(rounds, rate, threads, X), X, self.y)
+        return self._curves[key]
 
     @cached_property
     def _one_hot(self) -> OneHotEncoder:
@@ -165,9 +174,9 @@ def _staged_curves(model: Any, X: Any, y: np.ndarray) -> Curves:
 
 
 XGBOOST = Peer("XGBoost", _xgboost, _xgboost_curves, (1.0, 0.7, 0.5, 0.3, 0.1), 300)
-LIGHTGBM = Peer("LightGBM", _lightgbm, _lightgbm_curves, (0.5, 0.3, 0.7, 1.0, 0.2, 0.1), 1000)
-CATBOOST = Peer("CatBoost", _catboost, _catboost_curves, (1.0, 0.7, 0.5, 0.3), 3000)
-HIST = Peer("HistGradientBoosting", _hist_gradient_boosting, _staged_curves, (0.3, 0.4, 0.2, 0.1), 1000)
+LIGHTGBM = Peer("LightGBM", _lightgbm, _lightgbm_curves, (0.5, 0.7, 0.3, 1.0), 600)
+CATBOOST = Peer("CatBoost", _catboost, _catboost_curves, (1.0, 0.7, 0.5), 1000)
+HIST = Peer("HistGradientBoosting", _hist_gradient_boosting, _staged_curves, (0.4, 0.3), 400)
 ADABOOST = Peer("AdaBoost", _adaboost, _staged_curves, (1.0, 0.5), 300, (NUMBERS,))
 PEERS = {peer.name: peer for peer in (XGBOOST, LIGHTGBM, CATBOOST, HIST, ADABOOST)}
 
@@ -210,11 +219,10 @@ def search(peer: Peer, problem: Problem, measure: str, target: float, threads: i
 def _tries(
     peer: Peer, problem: Problem, encoding: str, measure: str, target: float, threads: int, cap: int
 ) -> Iterator[Setting]:
-    X = problem.encoded(encoding)
     for rate in peer.rates:
         if cap < 1:
             return
-        curve = peer.curves(peer.make(cap, rate, threads, X), X, problem.y)[measure]
+        curve = problem.curves(peer, encoding, rate, cap, threads)[measure]
         hits = np.flatnonzero(curve <= target)
         if len(hits):
             cap = int(hits[0])  # another rate is of interest only if it needs fewer rounds

@@ -148,9 +148,8 @@ def target(problem: Problem, rounds: int, threads: int) -> tuple[float, float, s
     """Return XGBoost's lowest training error after so many rounds, its log-loss there, and how it got it."""
     found = []
     for encoding in peers.encodings(XGBOOST, problem):
-        X = problem.encoded(encoding)
         for rate in XGBOOST.rates:
-            curves = XGBOOST.curves(XGBOOST.make(rounds, rate, threads, X), X, problem.y)
+            curves = problem.curves(XGBOOST, encoding, rate, rounds, threads)
             how = f"rate {rate}" + f", {encoding}" * bool(problem.categorical)
             found.append((float(curves["error"][-1]), float(curves["log-loss"][-1]), how))
     return min(found)

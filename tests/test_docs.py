@@ -31,7 +31,15 @@ def test_there_are_many_references():
 
 @pytest.mark.parametrize(
     "document",
-    ["README.md", "docs/paper-map.md", "docs/decisions.md", "docs/performance.md", "docs/theory.md", "CONTRIBUTING.md"],
+    [
+        "README.md",
+        "docs/paper-map.md",
+        "docs/decisions.md",
+        "docs/diagnosis.md",
+        "docs/performance.md",
+        "docs/theory.md",
+        "CONTRIBUTING.md",
+    ],
 )
 def test_links_and_files_exist(document):
     path = ROOT / document

@@ -1,6 +1,7 @@
 """Boosting for any convex loss: smooth or not, pointwise or coupling samples.
 
 Estimators: `ConvexBoostClassifier`, `ConvexBoostRegressor`.  Without scikit-learn: `boost`.
+Pictures: `ConvergenceDisplay`, `EdgeDisplay`, `CertificateDisplay`.
 """
 
 from __future__ import annotations
@@ -9,9 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-__all__ = ["ConvexBoostClassifier", "ConvexBoostRegressor", "FunctionSpace", "boost"]
+__all__ = [
+    "CertificateDisplay",
+    "ConvergenceDisplay",
+    "ConvexBoostClassifier",
+    "ConvexBoostRegressor",
+    "EdgeDisplay",
+    "FunctionSpace",
+    "boost",
+]
 
 _HOMES = {
+    "CertificateDisplay": "convexboost.displays",
+    "ConvergenceDisplay": "convexboost.displays",
+    "EdgeDisplay": "convexboost.displays",
     "ConvexBoostClassifier": "convexboost.estimators",
     "ConvexBoostRegressor": "convexboost.estimators",
     "FunctionSpace": "convexboost.core",
@@ -20,6 +32,7 @@ _HOMES = {
 
 if TYPE_CHECKING:
     from convexboost.core import FunctionSpace
+    from convexboost.displays import CertificateDisplay, ConvergenceDisplay, EdgeDisplay
     from convexboost.estimators import ConvexBoostClassifier, ConvexBoostRegressor
     from convexboost.train import boost
 

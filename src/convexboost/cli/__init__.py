@@ -1,4 +1,4 @@
-"""The command line: ``convexboost demo``, ``convexboost bench``."""
+"""The command line: ``convexboost demo``, ``convexboost inspect``, ``convexboost bench``."""
 
 from __future__ import annotations
 

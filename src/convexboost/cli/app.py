@@ -45,6 +45,29 @@ def demo(
     run(out, weak_learners)
 
 
+@app.command()
+def inspect(
+    model: Annotated[
+        Path,
+        typer.Argument(help="A fitted estimator, saved by pickle or joblib.dump.  Loading it runs its code."),
+    ],
+    figure: Annotated[
+        Path | None, typer.Option(help="Draw convergence and edges into this file (.png, .svg, .pdf).")
+    ] = None,
+) -> None:
+    """Say what a saved model is, how its training went, and what went wrong, if anything.
+
+    A pickle can run any code when it is loaded: inspect only files that you trust.
+    """
+    from convexboost.cli.inspect import InspectError, run
+
+    try:
+        run(model, figure)
+    except InspectError as error:
+        typer.echo(f"convexboost inspect: {error}", err=True)
+        raise typer.Exit(1) from None
+
+
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def bench(context: typer.Context) -> None:
     """Time the library beside its peers; takes the options of benchmarks/run_all.py (--quick, --threads)."""

@@ -27,6 +27,7 @@ from sklearn.utils.validation import (
 )
 
 from convexboost.core import AdditiveModel, Array, FunctionSpace
+from convexboost.diagnosis import Diagnosis, Run, count_hypotheses, diagnose, number
 from convexboost.estimators._frames import Columns, is_frame
 from convexboost.learners._histogram import StumpLearner
 from convexboost.learners.classifier import Classifier
@@ -133,11 +134,56 @@ class BaseConvexBoost(BaseEstimator):
         self.loss_ = loss
         self.model_: AdditiveModel = result.model
         self.history_ = result.history
+        self.chosen_ = number(result.path.terms)
         self.certificate_ = result.certificate
         self.stop_reason_ = result.reason
         self.best_round_ = result.best_round
         self.n_rounds_ = len(result.records) - 1
         return self
+
+    def diagnose(self, X: Any = None, y: Any = None, *, trials: bool = False) -> Diagnosis:
+        """Say in plain sentences what went wrong in training, if anything, and what to do about it.
+
+        Stalled, cycling, collapsing edges, steps too large or too small, overfitting: each with its numbers.
+        Print the result, or ask its `rules`.  `certificate=True` lets it tell a stall from convergence.
+
+        Parameters
+        ----------
+        X, y : optional
+            With `trials`, rows to try on.  Without, rows that were *not* trained on: the loss on them stands
+            in for the validation loss where there was none.
+        trials : bool
+            Train some short runs on at most 5,000 of the rows (three quarters to train, one to judge): the
+            other algorithms, the step "auto", a stronger learner.  Takes up to a minute.
+
+        """
+        from convexboost.estimators import _trials
+
+        check_is_fitted(self)
+        if (X is None) != (y is None):
+            raise ValueError(f"`X` and `y` go together, but `{'X' if X is None else 'y'}` is missing")
+        if trials and X is None:
+            raise ValueError("`trials` needs rows to try on: diagnose(X, y, trials=True)")
+        history = self.history_
+        has_validation = not np.isnan(history["validation"]).all()
+        if X is not None and not trials and not has_validation:
+            history = {**history, "validation": _trials.validation(self, X, y)}
+        constants = self.loss_.constants(len(self.model_.start))
+        run = Run(
+            history=history,
+            chosen=self.chosen_,
+            algorithm=_algorithm_name(self.algorithm, self.residual_decay),
+            certificate=self.certificate_,
+            minimum=constants.minimum,
+            smooth=constants.smoothness is not None,
+            diverged=self.stop_reason_.startswith("diverged"),
+            reason=self.stop_reason_,
+            output=self.output,
+            has_validation=has_validation,
+            step=str(getattr(self.step, "name", self.step)).split(":")[0],
+            n_hypotheses=count_hypotheses(self.model_.mapper),
+        )
+        return diagnose(run, _trials.run(self, X, y) if trials else ())
 
     def _scores(self, X: Any) -> Array:
         check_is_fitted(self)
@@ -320,6 +366,12 @@ class BaseConvexBoost(BaseEstimator):
             inner = get_tags(learner.estimator).input_tags
             tags.input_tags.sparse, tags.input_tags.allow_nan = inner.sparse, inner.allow_nan
         return tags
+
+
+def _algorithm_name(algorithm: Any, residual_decay: float) -> str:
+    if algorithm == "residual" and residual_decay == 0.0:
+        return "naive"
+    return algorithm if isinstance(algorithm, str) else type(algorithm).__name__.lower()
 
 
 def _as_columns(X: Any) -> Any:

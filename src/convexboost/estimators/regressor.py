@@ -67,6 +67,8 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
         round, objective, validation, edge, intrinsic_edge, step, weak_learners, gradient_evaluations,
         seconds, and with `certificate` gradient_norm, length, residual_norm, average, lower_bound; entry 0
         is the start.
+    chosen_ : array of int
+        Which hypothesis each weak learner was, numbered as they first appear; −1 where that cannot be told.
     stop_reason_ : str
     best_round_, n_rounds_ : int
     loss_ : Loss

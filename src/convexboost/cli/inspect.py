@@ -1,0 +1,130 @@
+"""``convexboost inspect``: what a fitted model is, how its training went, and what to do about it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from convexboost.diagnosis import Diagnosis
+from convexboost.estimators._base import BaseConvexBoost
+
+
+class InspectError(ValueError):
+    """There is nothing to inspect, or nowhere to draw it."""
+
+
+def run(path: Path, figure: Path | None) -> None:
+    """Load, print, draw."""
+    model = load(path)
+    console = Console(highlight=False)
+    console.print(f"[bold]{type(model).__name__}[/] in {escape(str(path))}")
+    console.print(_settings(model))
+    console.print(_numbers(model))
+    if model.certificate_ is not None:
+        console.print(f"\n[bold]Certificate[/]\n{escape(str(model.certificate_))}")
+    console.print("\n[bold]Diagnosis[/]")
+    _tell(console, model.diagnose())
+    if figure is not None:
+        console.print(f"\npicture: {escape(str(draw(model, figure)))}")
+
+
+def load(path: Path) -> BaseConvexBoost:
+    """Read a pickled or joblib-dumped estimator."""
+    if not path.is_file():
+        raise InspectError(f"there is no file {path}")
+    try:
+        model = joblib.load(path)
+    except Exception as error:  # a pickle can raise anything
+        raise InspectError(f"{path} cannot be read as a pickle or a joblib dump: {error}") from error
+    if not isinstance(model, BaseConvexBoost):
+        name = type(model).__name__
+        raise InspectError(
+            f"{path} holds no convexboost estimator but a {name}; of a pipeline, save the last step"
+        )
+    try:
+        check_is_fitted(model)
+    except NotFittedError:
+        raise InspectError(f"{path} holds a {type(model).__name__} that is not fitted") from None
+    return model
+
+
+def draw(model: BaseConvexBoost, path: Path) -> Path:
+    """Draw the convergence and the edges side by side."""
+    from matplotlib.figure import Figure
+
+    from convexboost.displays import ConvergenceDisplay, EdgeDisplay
+
+    figure = Figure(figsize=(11, 4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    ConvergenceDisplay.from_estimator(model, ax=left)
+    EdgeDisplay.from_estimator(model, ax=right)
+    for ax, title in ((left, "Convergence"), (right, "Edges")):
+        ax.set_title(title)
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.grid(alpha=0.25, linewidth=0.5)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        figure.savefig(path, dpi=150)
+    except ValueError as error:  # a format that matplotlib does not know
+        raise InspectError(f"cannot draw {path}: {error}") from error
+    return path
+
+
+def _settings(model: BaseConvexBoost) -> Table:
+    history = model.history_
+    rows = {
+        "loss": model.loss if isinstance(model.loss, str) else model.loss_.name,
+        "learner": model.learner,
+        "algorithm": model.algorithm,
+        "step": model.step,
+        "output": f"{model.output}, of round {_handed_out(model)}",
+        "rounds": f"{model.n_rounds_}, {history['weak_learners'][-1]:.0f} weak learners, "
+        f"{history['seconds'][-1]:.3g} s",
+        "stopped": model.stop_reason_,
+    }
+    return _table(rows)
+
+
+def _handed_out(model: BaseConvexBoost) -> str:
+    diverged = model.stop_reason_.startswith("diverged")
+    if model.output == "average" and not diverged:
+        return f"0 to {model.n_rounds_ - 1}, their mean"
+    return str(model.best_round_ if model.output == "best" or diverged else model.n_rounds_)
+
+
+def _numbers(model: BaseConvexBoost) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("")
+    for column in ("start", "last", "best", "in round"):
+        table.add_column(column, justify="right")
+    for name in ("objective", "validation"):
+        values = model.history_[name]
+        if not np.isnan(values).all():
+            best = int(np.nanargmin(values))
+            cells = (values[0], values[-1], values[best])
+            table.add_row(name, *(f"{value:.6g}" for value in cells), f"{best}")
+    return table
+
+
+def _table(rows: dict[str, Any]) -> Table:
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for name, value in rows.items():
+        table.add_row(name, escape(str(value)))
+    return table
+
+
+def _tell(console: Console, diagnosis: Diagnosis) -> None:
+    """Print the sentences, warnings in colour."""
+    warned = {finding.title for finding in diagnosis.warnings}
+    for line in diagnosis.lines:
+        title, colon, rest = line.partition(": ")
+        colour = "yellow" if title in warned else "bold"
+        console.print(f"[{colour}]{escape(title)}[/]{colon}{escape(rest)}" if colon else escape(line))

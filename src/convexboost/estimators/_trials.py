@@ -1,0 +1,111 @@
+"""Short runs that show whether another setting would help; for `diagnose`."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import clone, is_classifier
+from sklearn.model_selection import train_test_split
+from sklearn.tree import DecisionTreeRegressor
+
+from convexboost.core import Array, FunctionSpace
+from convexboost.diagnosis import Trial
+
+MAX_ROWS = 5000
+MAX_ROUNDS = 200
+#: A stronger learner does more in a round, and takes longer for it.
+MAX_STRONG_ROUNDS = 50
+HELD_OUT = 0.25
+ALGORITHMS = ("naive", "repeated", "residual")
+OWN = "the model's own settings"
+
+
+def run(model: Any, X: Any, y: Any) -> list[Trial]:
+    """Train the model's own settings first, then one change at a time; the same budget of weak learners."""
+    X_train, X_held, y_train, y_held = _split(model, X, y)
+    rounds = min(MAX_ROUNDS, model.n_rounds)
+    changes: list[tuple[str, str, dict[str, Any]]] = [(OWN, "", {})]
+    changes += [
+        (f"algorithm={name!r}", "algorithm", {"algorithm": name})
+        for name in ALGORITHMS
+        if name != model.algorithm
+    ]
+    if model.step != "auto":
+        changes.append(("step='auto'", "step", {"step": "auto"}))
+    stronger = _stronger(model.learner)
+    changes.append((f"learner={stronger}", "learner", {"learner": stronger}))
+    trials = []
+    for name, change, parameters in changes:
+        budget = min(rounds, MAX_STRONG_ROUNDS) if change == "learner" else rounds
+        trial = clone(model).set_params(
+            callbacks=None, verbose=0, early_stopping=False, certificate=False, stop_when_gap_below=None
+        )
+        trial.set_params(n_rounds=budget, max_weak_learners=budget, output="best", **parameters)
+        trial.fit(X_train, y_train, X_val=X_held, y_val=y_held)
+        history = trial.history_
+        trials.append(
+            Trial(
+                name,
+                change,
+                float(history["validation"][0]),
+                float(np.nanmin(history["objective"])),
+                float(np.nanmin(history["validation"])),
+                int(history["weak_learners"][-1]),
+            )
+        )
+    return trials
+
+
+def validation(model: Any, X: Any, y: Any) -> Array:
+    """Return the loss on these rows after each round of the model, NaN where it has no more rounds."""
+    targets = model._encode_validation_targets(y)
+    X = model._check_inputs(X)
+    if X.shape[0] != len(targets):
+        raise ValueError(f"`y` must have {X.shape[0]} rows like `X`, got {len(targets)}")
+    out = np.full(len(model.history_["objective"]), np.nan)
+    if model.output == "average":  # the stages of an average are not the iterates
+        return out
+    start = model.model_.start
+    objective = model.loss_.bind(targets, FunctionSpace.of(len(targets)), len(start))
+    values = [objective.value(np.tile(start, (len(targets), 1)))]
+    values += [objective.value(F) for F in model.model_.staged_predict(X)]
+    trained = model.history_["objective"][: len(values)]
+    if len(values) > 1 and model.l2 == 0.0 and np.allclose(values, trained, rtol=1e-9, atol=0.0):
+        raise ValueError(
+            "`X` and `y` must be rows that the model was not trained on; these are the training rows"
+        )
+    out[: len(values)] = values
+    return out
+
+
+def _split(model: Any, X: Any, y: Any) -> tuple[Any, Any, Any, Any]:
+    """Hold out a quarter of at most `MAX_ROWS` rows; classes seen only there are left out."""
+    y = np.asarray(y)
+    n_rows = len(y)
+    rng = np.random.default_rng(0)
+    rows = np.sort(rng.choice(n_rows, MAX_ROWS, replace=False)) if n_rows > MAX_ROWS else np.arange(n_rows)
+    train, held = train_test_split(rows, test_size=HELD_OUT, random_state=0)
+    if is_classifier(model):
+        held = held[np.isin(y[held], y[train])]
+    if len(held) == 0:
+        raise ValueError(f"`trials` need more rows than {n_rows}")
+    return _take(X, train), _take(X, held), y[train], y[held]
+
+
+def _take(X: Any, rows: Any) -> Any:
+    if hasattr(X, "iloc"):
+        return X.iloc[rows]
+    if sp.issparse(X):
+        return X.tocsr()[rows]
+    return X[rows] if hasattr(X, "shape") else np.asarray(X)[rows]
+
+
+def _stronger(learner: Any) -> Any:
+    """Return a tree of depth 3, or of two levels more than the model's own trees."""
+    depth = getattr(learner, "max_depth", None)
+    if depth is None:
+        return DecisionTreeRegressor(max_depth=3, random_state=0)
+    return copy.deepcopy(learner).set_params(max_depth=int(depth) + 2)

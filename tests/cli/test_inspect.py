@@ -1,0 +1,92 @@
+"""``convexboost inspect``."""
+
+import pickle
+
+import joblib
+import matplotlib.image
+import numpy as np
+import pytest
+from sklearn.datasets import make_blobs
+from sklearn.linear_model import Ridge
+from typer.testing import CliRunner
+
+from convexboost import ConvexBoostClassifier, ConvexBoostRegressor
+from convexboost.cli.app import app
+from convexboost.objectives.quantile import Quantile
+
+X, Y = make_blobs(1000, 8, centers=20, cluster_std=4, random_state=0)
+
+
+def inspect(*arguments):
+    found = CliRunner().invoke(app, ["inspect", *map(str, arguments)], catch_exceptions=False)
+    return found.exit_code, " ".join(found.output.split())
+
+
+def test_a_stuck_model(tmp_path):
+    model = ConvexBoostClassifier(
+        "multiclass_hinge", "class_stump", "naive", step="inverse_sqrt", n_rounds=100
+    ).fit(X, Y)
+    joblib.dump(model, tmp_path / "model.joblib")
+    code, output = inspect(tmp_path / "model.joblib", "--figure", tmp_path / "new" / "run.png")
+    assert code == 0
+    for words in (
+        "ConvexBoostClassifier",
+        "loss multiclass_hinge",
+        "learner class_stump",
+        "algorithm naive",
+        "all 100 rounds done",
+        "100 weak learners",
+        "Stalled:",
+        "Cycling:",
+        "algorithm='residual'",
+        f"objective 1 {model.history_['objective'][-1]:.6g}",
+    ):
+        assert words in output, words
+    assert "Certificate" not in output
+    picture = matplotlib.image.imread(tmp_path / "new" / "run.png")
+    assert picture.shape[:2] == (600, 1650)
+    for half in (picture[:, :825], picture[:, 825:]):
+        assert len(np.unique(half.reshape(-1, picture.shape[2]), axis=0)) > 10
+
+
+@pytest.mark.parametrize("output", ["best", "last", "average"])
+def test_a_healthy_model_with_a_certificate(tmp_path, output):
+    X, y = np.random.default_rng(0).normal(size=(200, 2)), np.arange(200.0) % 7
+    model = ConvexBoostRegressor(Quantile(0.9), n_rounds=40, certificate=True, output=output)
+    (tmp_path / "model.pkl").write_bytes(pickle.dumps(model.fit(X, y, X_val=X, y_val=y)))
+    code, words = inspect(tmp_path / "model.pkl")
+    assert code == 0
+    assert "loss quantile" in words
+    assert "Certificate" in words
+    assert f"Best objective found: {model.certificate_.objective:.6g}" in words
+    assert "validation" in words
+    assert "Diagnosis Nothing is wrong" in words
+
+
+def test_what_is_not_a_model(tmp_path):
+    joblib.dump(Ridge(), tmp_path / "ridge.joblib")
+    joblib.dump(ConvexBoostClassifier(), tmp_path / "unfitted.joblib")
+    (tmp_path / "text").write_text("not a pickle")
+    for name, message in (
+        ("nothing", "there is no file"),
+        ("ridge.joblib", "holds no convexboost estimator but a Ridge"),
+        ("unfitted.joblib", "not fitted"),
+        ("text", "cannot be read"),
+    ):
+        code, output = inspect(tmp_path / name)
+        assert code == 1, name
+        assert message in output
+        assert "Traceback" not in output
+
+
+def test_a_picture_in_an_unknown_format(tmp_path):
+    joblib.dump(ConvexBoostClassifier(n_rounds=2).fit(X, Y), tmp_path / "model")
+    code, output = inspect(tmp_path / "model", "--figure", tmp_path / "run.xyz")
+    assert code == 1
+    assert "cannot draw" in output
+
+
+def test_the_help_warns():
+    code, output = inspect("--help")
+    assert code == 0
+    assert "trust" in output
