@@ -34,6 +34,7 @@ OURS = "convexboost"
 SMOOTH, STUMPS, PLAIN = f"{OURS}, additive", f"{OURS}, stump", f"{OURS}, plain fit of as many rounds"
 LEARNERS = {OURS: Additive(n_steps=2, smooth=False), SMOOTH: "additive", STUMPS: "stump"}
 EVERY = {OURS: 1, SMOOTH: 1, STUMPS: 10}  #: rounds between two looks at the training error
+LIMITS = {OURS: 10_000, SMOOTH: 500, STUMPS: 10_000}  #: rounds
 
 
 # -- ours ------------------------------------------------------------------------------------------------
@@ -110,11 +111,12 @@ class Goal:
 
     def fit(self, problem: Problem, threads: int, which: str = OURS) -> ConvexBoostClassifier:
         """Train ours until it is there."""
+        limit = min(self.limit, LIMITS[which])
         if self.measure == "error":
             loss = WatchedHinge()
             stop = StopAtError(loss, problem.y, self.value, EVERY[which])
-            return classifier(problem, loss, self.limit, threads, which, stop)
-        return classifier(problem, self.loss, self.limit, threads, which, lambda r: r.objective <= self.value)
+            return classifier(problem, loss, limit, threads, which, stop)
+        return classifier(problem, self.loss, limit, threads, which, lambda r: r.objective <= self.value)
 
     def reached(self, model: Any, X: Any, y: np.ndarray) -> bool:
         """Return whether a trained model is there, from its own predictions."""
@@ -264,8 +266,9 @@ def details(found: dict[str, Any]) -> str:
     rows = []
     for name, one in found.items():
         tested = {label: f"{error:.2%}" for label, error in one["test_errors"].items()}
-        for label, rounds in one["own_rounds"].items():
-            seconds = spread(one["seconds"][label])
+        for label in LEARNERS:
+            rounds = one["own_rounds"].get(label, f"not reached in {LIMITS[label]}")
+            seconds = spread(one["seconds"][label]) if label in one["seconds"] else ""
             rows.append([name, label, "", "", "", rounds, seconds, "", tested.get(label, "")])
         for peer, s in one["settings"].items():
             rates = ", ".join(f"{rate:g}" for rate in sorted(PEERS[peer].rates))
