@@ -1,5 +1,6 @@
 """Step rules, seen through the records of short runs."""
 
+import itertools
 import math
 
 import numpy as np
@@ -14,7 +15,7 @@ from convexboost.objectives.half_squared import HalfSquared
 from convexboost.objectives.multiclass_hinge import MulticlassHinge
 from convexboost.objectives.softmax import Softmax
 from convexboost.steps import (
-    ENLARGE_ABOVE,
+    DOUBLE,
     STEPS,
     AdaNorm,
     Auto,
@@ -181,7 +182,7 @@ class First:
 def test_auto_begins_near_the_minimum_of_a_strong_direction(loss):
     first = First(loss, Additive(max_bins=6, n_steps=20, smooth=False), noise=0.3)
     minimiser = search(first.scores, first.h) * first.h.norm
-    assert minimiser / 2 <= first.begin() <= 2 * minimiser
+    assert minimiser / 4 <= first.begin() <= 2 * minimiser
     if loss.name != "absolute":  # elsewhere the distance bound alone would be too short
         assert first.bound < minimiser / 2
 
@@ -194,12 +195,11 @@ def test_auto_doubles_its_first_step_while_that_helps(loss, learner, noise):
     a = first.begin()
     doublings = round(math.log2(a / first.bound))
     assert a == pytest.approx(2**doublings * first.bound, rel=1e-12)
-    assert first.ray(a) <= first.ray(first.bound) * (1 + 1e-12)
-    enough = ENLARGE_ABOVE * first.scores.value()  # all floors are 0
-    assert first.ray(2 * a) >= first.ray(a) or first.ray(a) <= enough
-    values = [first.ray(2**i * first.bound) for i in range(doublings + 1)]
-    assert (np.diff(values) < 0).all()
-    assert all(value > enough for value in values[:-1])
+    start = first.scores.value()
+    gains = [start - first.ray(2**i * first.bound) for i in range(doublings + 2)]
+    for before, after in itertools.pairwise(gains[:-1]):
+        assert after > max(DOUBLE * before, 1e-9 * start)
+    assert gains[-1] <= max(DOUBLE * gains[-2], 1e-9 * start)
 
 
 @pytest.mark.parametrize("loss", REGRESSION, ids=lambda loss: loss.name)
@@ -251,7 +251,7 @@ def test_auto_does_not_run_to_a_minimum_at_infinity():
     space = FunctionSpace.of(20)
     result = boost(Softmax().bind((x[:, 0] > 0).astype(int), space), Stump().bind(x, space), n_rounds=1)
     start, after = (record.objective for record in result.records)
-    assert 0.05 * start < after < ENLARGE_ABOVE * start
+    assert 0.001 * start < after < 0.4 * start
 
 
 @pytest.mark.parametrize("step", STEPS)

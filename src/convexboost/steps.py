@@ -18,9 +18,10 @@ from convexboost.core import ZERO, Constants, Direction, Move, Scores
 
 Memory = dict[str, Any]
 
-#: From this round on `auto` may enlarge the ensemble, by this factor at a time.  It enlarges, and doubles its
-#: first step, only while more than this share of the start is left to gain: closer to the floor it would buy
-#: confidence, not accuracy.
+#: `auto` doubles its first step while that gains so many times as much.
+DOUBLE = 1.1
+#: From this round on `auto` may enlarge the ensemble, by this factor at a time, while more than this share
+#: of the start is left to gain.  Earlier, or closer to the floor, it would buy confidence, not accuracy.
 ENLARGE_FROM, ENLARGE, ENLARGE_ABOVE = 20, 2**0.5, 0.3
 
 
@@ -198,12 +199,12 @@ class Auto(Step):
     """AdaNorm with a scale that finds itself: η_t = a_t/√(Σ_{j ≤ t} ‖h_j‖²).
 
     Theorem A'' wants a ≈ D/√2, where D is the distance to the optimum.  By convexity D ≥ (R − R*)/‖∇‖, so a
-    starts at (R − floor)/(√2 ‖∇‖), the floor being the known minimum of the loss; it is doubled while that
-    lowers the objective after the first step and much is left to gain (the stronger the learner, the further
-    it pays to go).  Half the distance travelled takes over when it is larger (looked up in rounds 3, 4, 5, 7,
-    9, 12, …, each a quarter later).  From round 20 on, in the same rounds, the whole ensemble is enlarged by
-    √2 if that lowers the objective and much is left to gain: one evaluation and no weak learner, to make up
-    for a scale that was too small.  Nothing depends on the units of y.
+    starts at (R − floor)/(√2 ‖∇‖), the floor being the known minimum of the loss; it is doubled while the
+    first step then gains at least a tenth more (the stronger the learner, the further it pays to go).  Half
+    the distance travelled takes over when it is larger (looked up in rounds 3, 4, 5, 7, 9, 12, …, each a
+    quarter later).  From round 20 on, in the same rounds, the whole ensemble is enlarged by √2 if that lowers
+    the objective and this is still far from its floor: one evaluation and no weak learner, to make up for a
+    scale that was too small.  Nothing depends on the units of y.
     """
 
     name: ClassVar[str] = "auto"
@@ -225,22 +226,24 @@ class Auto(Step):
         """Choose a for the first round; `h` is its direction, where that is known."""
         if "a" in memory:
             return
-        a = _distance_bound(scores) / math.sqrt(2)
+        a, start = _distance_bound(scores) / math.sqrt(2), scores.value()
         if a > 0.0 and h.norm > 0.0:
-            ray, enough = scores.along(h * (-1.0 / h.norm)), _far(scores.value(), scores)
-            here, further = ray(a), ray(2 * a)
-            while further < here and here > enough and math.isfinite(2 * a):
-                a, here, further = 2 * a, further, ray(4 * a)
-        memory.update(a=a, start=scores.value(), squares=0.0, next=3)
+            ray = scores.along(h * (-1.0 / h.norm))
+            gain, further = start - ray(a), start - ray(2 * a)
+            nothing = 1e-9 * abs(start)  # rounding must not decide
+            while further > max(DOUBLE * gain, nothing) and math.isfinite(2 * a):
+                a, gain, further = 2 * a, further, start - ray(4 * a)
+        memory.update(a=a, start=start, squares=0.0, next=3)
 
     def _follow(self, t: int, scores: Scores, memory: Memory, enlarge: bool) -> float:
         """Update a; return the factor by which the ensemble should grow."""
         factor = 1.0
         if t >= memory["next"]:
             memory["next"] = math.ceil(1.25 * t)
-            value, start = scores.value(), memory["start"]
-            may = enlarge and t >= ENLARGE_FROM and _far(start, scores) < value < start
-            if may and scores.rescaled(ENLARGE) < value:
+            floor = scores.constants.minimum or 0.0
+            value, start = scores.value() - floor, memory["start"] - floor
+            may = enlarge and t >= ENLARGE_FROM and ENLARGE_ABOVE * start < value < start
+            if may and scores.rescaled(ENLARGE) - floor < value:
                 factor = ENLARGE
             memory["a"] = max(memory["a"], factor * scores.distance() / 2)
         return factor
@@ -248,12 +251,6 @@ class Auto(Step):
     def _eta(self, norm: float, memory: Memory) -> float:
         memory["squares"] += norm * norm
         return float(memory["a"] / math.sqrt(memory["squares"])) if memory["squares"] > 0.0 else 0.0
-
-
-def _far(start: float, scores: Scores) -> float:
-    """Return the objective down to which much is left to gain, if it began at `start`."""
-    floor = scores.constants.minimum or 0.0
-    return floor + ENLARGE_ABOVE * (start - floor)
 
 
 def _distance_bound(scores: Scores) -> float:

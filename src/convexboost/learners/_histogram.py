@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from numbers import Integral
 from typing import Any, ClassVar, Self
+from weakref import ref
 
 import numpy as np
 from numpy.typing import NDArray
@@ -189,7 +190,8 @@ class StumpSet:
         self.sample, self.kind = sample, kind
         #: histogram of F − start: of which moves, up to which, and the table
         self._drift: tuple[list[Move], int, Array] | None = None
-        self._latest: tuple[Gradient, Array] | None = None  #: the last histogram: it may be asked for twice
+        #: the last histogram, which may be asked for twice; gradients can be large, so it does not keep one
+        self._latest: tuple[ref[Gradient], Array] | None = None
         self.pairs = PairTable(sample, max_table_bytes)
 
     @property
@@ -237,8 +239,8 @@ class StumpSet:
     def histogram(self, gradient: Gradient) -> Array:
         """Σ of p_n ∇_n over the rows of each bin; a ridge term comes from the pair table, not from rows."""
         if not isinstance(gradient, RidgeGradient):
-            if self._latest is None or self._latest[0] is not gradient:
-                self._latest = (gradient, self.sample.histogram(gradient))
+            if self._latest is None or self._latest[0]() is not gradient:
+                self._latest = (ref(gradient), self.sample.histogram(gradient))
             return self._latest[1]
         part = self.histogram(gradient.part)
         moves, done, drift = gradient.moves, 0, np.zeros_like(part)
