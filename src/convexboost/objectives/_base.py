@@ -208,17 +208,27 @@ class LocalScores:
 
     def along(self, direction: Direction) -> Ray:
         """Return R on the line through F along `direction`."""
-        F, H, base = self.F, np.zeros_like(self._F), self.base
-        direction.add_to(H, self.inputs)
+        F, base, h = self.F, self.base, self._rows_of(direction)
 
         def slope(part: Pointwise, rows: slice, a: float) -> float:
-            at = F[rows] + a * H[rows]
-            return part.space.inner(part.evaluate(at)[1] + part.l2 * (at - base[rows]), H[rows])
+            H = h(rows)
+            at = F[rows] + a * H
+            return part.space.inner(part.evaluate(at)[1] + part.l2 * (at - base[rows]), H)
 
         return Ray(
-            lambda a: self._value(lambda rows: F[rows] + a * H[rows]),
+            lambda a: self._value(lambda rows: F[rows] + a * h(rows)),
             lambda a: self._total(lambda part, rows: slope(part, rows, a)),
         )
+
+    def _rows_of(self, direction: Direction) -> Callable[[slice], Array]:
+        """Return the direction at a block of rows; one that is a table is looked up there and then."""
+        lookup = direction.lookup(self.inputs)
+        if lookup is not None:
+            codes, table = lookup
+            return lambda rows: table[codes[rows]]
+        H = np.zeros_like(self._F)
+        direction.add_to(H, self.inputs)
+        return lambda rows: H[rows]
 
     def rescaled(self, shrink: float) -> float:
         """R[base + shrink (F − base)]."""
