@@ -332,6 +332,15 @@ class HypothesisSet(Protocol):
     def origin(self, n_outputs: int) -> Position:
         """Return f − f₀ = 0."""
 
+    def at(self, coordinates: Array) -> Direction:
+        """Return the function at the training points that has these `Target.coordinates`."""
+
+    def functions(self, n_outputs: int) -> Any:
+        """Return functions that span H, or more, at the training points; None where they are not known.
+
+        Sparse, (n_samples · n_outputs, count): a column is a function, row after row.
+        """
+
 
 class Position(ABC):
     """f − f₀, the sum of all moves so far, in a form whose inner product with a Δ is cheap."""

@@ -59,6 +59,17 @@ class DenseHypothesis(Hypothesis):
         F += weight * inputs.evaluate(self)
 
 
+@dataclass(frozen=True, eq=False)
+class RowValues(DenseHypothesis):
+    """A function that is known at the training points only."""
+
+    values: Array
+
+    def evaluate(self, X: Any) -> Array:
+        """Return the values; X must be the training inputs."""
+        return self.values
+
+
 class DenseSet(ABC):
     """A hypothesis set that can fit the rows of a vector."""
 
@@ -75,6 +86,15 @@ class DenseSet(ABC):
     def origin(self, n_outputs: int) -> DensePosition:
         """Return f − f₀ = 0."""
         return DensePosition(self, np.zeros((self.space.n_samples, n_outputs)))
+
+    def functions(self, n_outputs: int) -> Any:
+        """Return None: the span is not known."""
+        return None
+
+    def at(self, coordinates: Array) -> Direction:
+        """Return the function with these coordinates, at the training points."""
+        values = coordinates.reshape(self.space.n_samples, -1) / np.sqrt(self.space.weight)[:, None]
+        return Direction(((1.0, RowValues(values)),), float(np.linalg.norm(coordinates)))
 
     @abstractmethod
     def fit(self, values: Array, rng: np.random.Generator) -> DenseHypothesis:
