@@ -26,6 +26,7 @@ PROGRAMS = (
     "startup",
     "phases",
     "ablation",
+    "certificate",
     "auto_step",
 )
 

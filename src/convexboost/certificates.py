@@ -289,8 +289,8 @@ class Bundle:
     """At most `MAX_CUTS` cuts in span(H), and the weights of their best mean so far."""
 
     def __init__(self) -> None:
-        self.constants, self.coordinates = np.zeros(0), np.zeros((0, 0))
-        self.products, self.weights = np.zeros((0, 0)), np.zeros(0)
+        self.constants, self.weights, self.products = np.zeros(0), np.zeros(0), np.zeros((0, 0))
+        self.coordinates: list[Array] = []
 
     def __len__(self) -> int:
         return len(self.constants)
@@ -299,22 +299,21 @@ class Bundle:
         """Add a cut, of no weight unless it is the first."""
         if len(self) == MAX_CUTS:
             self._merge()
-        n, rows = len(self), self.coordinates.reshape(len(self), coordinates.size)
-        self.coordinates = np.concatenate([rows, coordinates.reshape(1, -1)])
+        n = len(self)
+        self.coordinates = [*self.coordinates, coordinates.ravel()]
         self.constants = np.append(self.constants, constant)
         self.weights = np.append(self.weights, float(n == 0))
         products = np.empty((n + 1, n + 1))
         products[:n, :n] = self.products
         # einsum without BLAS: the sums do not depend on the number of threads
-        products[n] = products[:, n] = np.einsum("ij,j->i", self.coordinates, self.coordinates[n])
+        row = [np.einsum("j,j->", other, self.coordinates[n]) for other in self.coordinates]
+        products[n] = products[:, n] = row
         self.products = products
 
     def mean(self) -> tuple[float, Array]:
         """Return the best mean so far: its constant and its slope."""
-        return (
-            float(np.einsum("i,i->", self.weights, self.constants)),
-            np.einsum("i,ij->j", self.weights, self.coordinates),
-        )
+        terms = [w * row for w, row in zip(self.weights, self.coordinates, strict=True) if w > 0.0]
+        return float(np.sum(self.weights * self.constants)), np.sum(terms, axis=0)
 
     def improve(self, domain: Domain, steps: int) -> float:
         """Find better weights; return the bound they give."""
@@ -333,7 +332,7 @@ class Bundle:
         """Put the best mean so far in the place of the two cuts with the least weight."""
         mean = self.mean()
         keep = np.sort(np.argsort(self.weights, kind="stable")[2:])
-        self.constants, self.coordinates = self.constants[keep], self.coordinates[keep]
+        self.constants, self.coordinates = self.constants[keep], [self.coordinates[i] for i in keep]
         self.products, self.weights = self.products[np.ix_(keep, keep)], np.zeros(len(keep))
         self.append(*mean)
         self.weights[-1] = 1.0
@@ -350,11 +349,17 @@ class Sum:
     constant: float = 0.0
     count: int = 0
 
-    def add(self, constant: float, slope: Target, count: int = 1) -> None:
-        """Add a cut, or a sum of some."""
-        self.slope.combine(slope)
+    def cut(self, constant: float, slope: Gradient) -> None:
+        """Add a cut."""
+        self.slope.add(slope)
         self.constant += constant
-        self.count += count
+        self.count += 1
+
+    def add(self, other: Sum) -> None:
+        """Add another sum."""
+        self.slope.combine(other.slope)
+        self.constant += other.constant
+        self.count += other.count
 
     def line(self) -> Line:
         """Return the mean as a line."""
@@ -388,10 +393,8 @@ class Watch:
         """Take the cut at F."""
         value, gradient = F.value(), F.gradient()
         part, penalty = _loss_part(gradient)
-        slope = self._hypotheses.zero(self._n_outputs)
-        slope.add(part)
-        correlation = self._position.dot(slope)
-        self._block.add(value - penalty - correlation, slope)
+        correlation = self._position.dot(part)
+        self._block.cut(value - penalty - correlation, part)
         self._values += value
         self.objective = min(self.objective, value)
         # ‖ℓ + l2 z‖² for z = f − f₀, (l2/2) ‖z‖² being the penalty
@@ -463,7 +466,7 @@ class Watch:
         """Turn the block into one cut."""
         block, self._block = self._block, self._zero()
         for total in (self._total, self._window):
-            total.add(block.constant, block.slope, block.count)
+            total.add(block)
         if 2 * self._window.count >= self._total.count:  # half of all rounds: a complete window
             self._tail, self._window = self._window, self._zero()
         coordinates = block.slope.coordinates()

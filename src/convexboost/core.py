@@ -67,6 +67,16 @@ class FunctionSpace:
         """Σ_n p_n rows_n."""
         return float(np.sum(self.weight * rows))
 
+    @cached_property
+    def _is_uniform(self) -> bool:
+        return bool((self.weight == self.weight[0]).all())
+
+    def mass(self, rows: NDArray[np.bool_]) -> float:
+        """Return the weight of some rows."""
+        if self._is_uniform:
+            return np.count_nonzero(rows) / len(rows)
+        return float(np.sum(self.weight, where=rows))
+
     def gradient(self, partials: Array) -> Array:
         """Turn ordinary partial derivatives ∂R/∂F_nk into the functional gradient: divide by p_n."""
         return partials / self.weight[:, None]
@@ -107,7 +117,7 @@ class PairGradient(Gradient):
     @cached_property
     def norm(self) -> float:
         """√(2 · weight of the rows that are not 0)."""
-        return math.sqrt(2.0 * float(np.sum(self.space.weight[self.plus >= 0])))
+        return math.sqrt(2.0 * self.space.mass(self.plus >= 0))
 
     def follow(self, previous: Gradient | None) -> PairGradient:
         """Note what changed since `previous`."""
@@ -343,15 +353,15 @@ class HypothesisSet(Protocol):
 
 
 class Position(ABC):
-    """f − f₀, the sum of all moves so far, in a form whose inner product with a Δ is cheap."""
+    """f − f₀, the sum of all moves so far, in a form whose inner product with a gradient is cheap."""
 
     @abstractmethod
     def move(self, move: Move) -> None:
         """Follow a move of the scores."""
 
     @abstractmethod
-    def dot(self, target: Any) -> float:
-        """⟨Δ, f − f₀⟩."""
+    def dot(self, gradient: Gradient) -> float:
+        """⟨∇, f − f₀⟩."""
 
     @abstractmethod
     def state(self) -> Any:

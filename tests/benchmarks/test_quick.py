@@ -23,6 +23,7 @@ PROGRAMS = (
     "startup",
     "phases",
     "ablation",
+    "certificate",
 )
 
 pytestmark = pytest.mark.slow

@@ -112,9 +112,9 @@ class DensePosition(Position):
         self.values *= move.shrink
         move.direction.add_to(self.values, self.hypotheses.inputs)
 
-    def dot(self, target: DenseTarget) -> float:
-        """⟨Δ, f − f₀⟩."""
-        return self.hypotheses.space.inner(self.values, target.values)
+    def dot(self, gradient: Gradient) -> float:
+        """⟨∇, f − f₀⟩."""
+        return self.hypotheses.space.inner(self.values, gradient.values)
 
     def state(self) -> Array:
         """Return the array."""

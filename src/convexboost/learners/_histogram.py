@@ -306,9 +306,9 @@ class BinPosition(Position):
             self.table *= move.shrink
         self.stumps.add_values(move.direction, self.table)
 
-    def dot(self, target: HistogramTarget) -> float:
-        """⟨Δ, f − f₀⟩."""
-        return float(np.einsum("bk,bk->", self.table, target.table))
+    def dot(self, gradient: Gradient) -> float:
+        """⟨∇, f − f₀⟩."""
+        return float(np.einsum("bk,bk->", self.table, self.stumps.histogram(gradient)))
 
     def state(self) -> Array:
         """Return the table."""
@@ -329,12 +329,13 @@ class HistogramTarget(Target):
 
     def add(self, gradient: Gradient, scale: float = 1.0) -> None:
         """Δ ← Δ + scale ∇."""
-        self.table += scale * self.stumps.histogram(gradient)
+        histogram = self.stumps.histogram(gradient)
+        self.table += histogram if scale == 1.0 else scale * histogram
         self.norm = abs(scale) * gradient.norm if self.norm == 0.0 else math.nan
 
     def combine(self, other: HistogramTarget, scale: float = 1.0) -> None:
         """Δ ← Δ + scale Δ'."""
-        self.table += scale * other.table
+        self.table += other.table if scale == 1.0 else scale * other.table
         self.norm = math.nan
 
     def strength(self) -> float | None:
