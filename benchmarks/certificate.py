@@ -67,8 +67,8 @@ def page(results: dict[str, Any], arguments: argparse.Namespace) -> str:
     ]
     return "\n\n".join(
         [
-            f"Processor seconds of {arguments.rounds:,} rounds of `residual` with the multiclass hinge on one "
-            f"thread; median of {arguments.repeats} pairs. Goal: a ratio of at most {GOAL:.2f}.",
+            f"Processor seconds of {arguments.rounds:,} rounds of `residual` with the multiclass hinge on "
+            f"one thread; median of {arguments.repeats} pairs. Goal: a ratio of at most {GOAL:.2f}.",
             table(("data", "without", "with a certificate", "ratio (smallest to largest)", "goal"), rows),
         ]
     )

@@ -280,7 +280,11 @@ class Certificate:
     def _bound(self, domain: Domain) -> float:
         assert self.products is not None
         if domain not in self._weights:
-            start = np.full(len(self.constants), 1.0 / len(self.constants))
+            n = len(self.constants)
+            start = max(
+                [np.full(n, 1.0 / n), *np.eye(n)],
+                key=lambda w: lower_bound(self.constants, self.products, domain, w),  # type: ignore[arg-type]
+            )
             self._weights[domain] = maximise(self.constants, self.products, domain, start, MANY)
         return lower_bound(self.constants, self.products, domain, self._weights[domain])
 
@@ -316,7 +320,12 @@ class Bundle:
         return float(np.sum(self.weights * self.constants)), np.sum(terms, axis=0)
 
     def improve(self, domain: Domain, steps: int) -> float:
-        """Find better weights; return the bound they give."""
+        """Find better weights, from those so far or from the last cut alone; return the bound they give."""
+        alone = np.zeros(len(self))
+        alone[-1] = 1.0
+        self.weights = max(
+            self.weights, alone, key=lambda w: lower_bound(self.constants, self.products, domain, w)
+        )
         self.weights = maximise(self.constants, self.products, domain, self.weights, steps)
         return lower_bound(self.constants, self.products, domain, self.weights)
 

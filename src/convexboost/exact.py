@@ -89,7 +89,8 @@ def optimum(
         b_eq=np.concatenate([pieces.weight, -linear]),
         bounds=(0.0, None),
         method="highs-ipm",
-        options={"time_limit": time_limit, "primal_feasibility_tolerance": 1e-10},
+        # HiGHS forgets a limit that has passed before its interior point method begins
+        options={"time_limit": max(time_limit, 1.0), "primal_feasibility_tolerance": 1e-10},
     )
     if found.status == 1:
         raise TimeoutError(

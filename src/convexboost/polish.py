@@ -84,17 +84,20 @@ class Polish:
         end = time.perf_counter() + seconds
         if self._first is None:
             return self.lower
-        self._keep(self._first)
+        best = self._first
+        self._keep(best)
         ways = [self._minimise()]
-        if self.loss.prox(self.base[:0], 1.0) is not None:
+        if self.loss.prox(self.base, 1.0) is not None:
             ways.append(self._ascend())
         for way in itertools.islice(itertools.cycle(ways), steps):
             cut = next(way)
             bound = cut.constant - self.domain.gain(float(np.sum(cut.slope**2)))
-            self.lower = max(self.lower, bound)
+            if bound > self.lower:
+                self.lower, best = bound, cut
             done = self.objective - self.lower <= tolerance * abs(self.objective)
             if done or time.perf_counter() > end:
                 break
+        self._keep(best)
         return self.lower
 
     def _ascend(self) -> Iterator[Cut]:

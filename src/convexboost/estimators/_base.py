@@ -100,8 +100,7 @@ class BaseConvexBoost(BaseEstimator):
         objective = rows.bind(loss, n_classes).with_l2(float(self.l2))
         categorical = np.flatnonzero(self._columns.categorical)
         hypotheses = learner.bind(rows.X, objective.space, categorical, self._n_threads())
-        if rows.offset is not None and rows.offset.shape[1] != objective.n_outputs:
-            raise ValueError(f"`offset` must have {objective.n_outputs} columns, got {rows.offset.shape[1]}")
+        _check_columns(rows.offset, objective.n_outputs)
         start = objective.start() if rows.offset is None else np.zeros(objective.n_outputs)
         validation = None
         if held_out is not None:
@@ -191,6 +190,7 @@ class BaseConvexBoost(BaseEstimator):
         rows = Rows(X, targets, weights, None if offset is None else _check_offset(offset, len(weights)))
         rows = rows if (weights > 0).all() else rows.take(weights > 0)
         objective = rows.bind(self.loss_, len(model.start)).with_l2(float(self.l2))
+        _check_columns(rows.offset, objective.n_outputs)
         learner, categorical = self._learner(), np.flatnonzero(self._columns.categorical)
         options = {"mapper": model.mapper} if isinstance(learner, StumpLearner) else {}
         return certify(
@@ -411,6 +411,11 @@ def _check_offset(offset: Any, n_samples: int) -> Array:
     if len(offset) != n_samples:
         raise ValueError(f"`offset` must have {n_samples} rows like `X`, got {len(offset)}")
     return np.asarray(offset.reshape(n_samples, -1))
+
+
+def _check_columns(offset: Array | None, n_outputs: int) -> None:
+    if offset is not None and offset.shape[1] != n_outputs:
+        raise ValueError(f"`offset` must have {n_outputs} columns, got {offset.shape[1]}")
 
 
 class _Report:

@@ -64,14 +64,14 @@ def _prox(F: Array, y: Any, size: float, out: Array) -> None:
                 p[k] += size - 1.0
             top = max(top, p[k])
         # Michelot: the threshold under which p is 0, raised until it stays
-        level, before = -np.inf, 0
+        level, before = -np.inf, K + 1
         while True:
             total, count = 0.0, 0
             for k in range(K):
                 if p[k] > level:
                     total += p[k] - top
                     count += 1
-            if count == before:
+            if count == 0 or count >= before:
                 break
             level, before = top + (total - size) / count, count
         for k in range(K):
