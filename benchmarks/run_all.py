@@ -27,6 +27,7 @@ PROGRAMS = (
     "phases",
     "ablation",
     "rates",
+    "certificate",
     "auto_step",
 )
 

@@ -19,6 +19,7 @@ greedy mean could do, since those are among them.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -162,7 +163,7 @@ class Line:
 class Certificate:
     """What a run has proved about the best objective that its weak learner can reach."""
 
-    objective: float  #: the smallest found
+    objective: float  #: the smallest found, or that of the model asked about
     average: float  #: mean over the points where a subgradient was taken; the averaged model is no worse
     minimum: float | None  #: what is known of the loss
     l2: float
@@ -172,6 +173,10 @@ class Certificate:
     uniform: Line  #: the mean over all rounds
     tail: Line  #: the mean over the last half, or quarter, of them
     knows_span: bool = True  #: False: the bounds hold for all functions, so they may be far below
+    found: tuple[LowerBound, ...] = ()  #: bounds found in other ways, without an assumption
+    radius: float | None = None  #: what to tell of C1 …
+    weight: float | None = None  #: … and of C1'
+    met: float = math.inf  #: an objective that was met while the bound was improved
     _weights: dict[Any, Array] = field(default_factory=dict, repr=False, compare=False)
 
     def floor(self) -> LowerBound | None:
@@ -205,7 +210,7 @@ class Certificate:
 
     def best(self, radius: float | None = None, weight: float | None = None) -> LowerBound:
         """Return the largest bound that needs no assumption, or none but those given."""
-        found = [self.floor(), self.ridge()]
+        found = [self.floor(), self.ridge(), *self.found]
         found += [self.ball(radius)] if radius is not None else []
         found += [self.atoms(weight)] if weight is not None else []
         nothing = LowerBound("none", -math.inf, "the loss has no known minimum and l2 is 0")
@@ -216,37 +221,57 @@ class Certificate:
         return self.objective - self.best(radius, weight).value
 
     def __str__(self) -> str:
+        return "\n".join([*self._proved(), *self._assumed()])
+
+    def _proved(self) -> Iterator[str]:
+        """Say what holds without an assumption."""
         bound, floor = self.best(), self.floor()
-        lines = [f"Best objective found: {self.objective:.6g}; mean over the rounds: {self.average:.6g}."]
-        if bound.name == "C2":
-            share = f" ({self.gap() / self.objective:.1%} of it)" if self.objective > 0.0 else ""
-            lines.append(
-                f"No model gets below {bound.value:.6g}, so it is at most {self.gap():.3g}{share} above the "
+        if math.isnan(self.average):
+            yield f"Objective of the model: {self.objective:.6g}."
+        else:
+            yield f"Best objective found: {self.objective:.6g}; mean over the rounds: {self.average:.6g}."
+        if bound.name in ("C2", "exact"):
+            yield (
+                f"No model gets below {bound.value:.6g}, so it is at most {self._above(bound)} above the "
                 f"optimum.  The bound {bound.assumption}."
             )
-        elif self.l2 > 0.0 and self.products is not None:
-            lines.append(
+        if self.l2 > 0.0 and self.products is not None and bound.name != "C2":
+            yield (
                 "The ridge bound C2 is vacuous so far: it does not rise above the known floor.  More rounds "
                 "or a larger l2 would help."
             )
-        if bound.name != "C2" and floor is not None:
-            lines.append(f"It is at most {self.gap():.3g} above the optimum, because {floor.assumption}.")
-        if self.l2 <= 0.0 and not math.isnan(self.uniform.slope):
+        if bound.name == "floor" and floor is not None:
+            yield f"It is at most {self._above(floor)} above the optimum, because {floor.assumption}."
+        if self.products is None:
+            yield "There are too many bins to know the span of the weak learners, so C1 and C2 are missing."
+        if self.met < self.objective:
+            yield f"While the bound was improved, a model with the objective {self.met:.6g} was met."
+        if bound.name == "none":
+            yield "Nothing is certified without an assumption: the loss has no known minimum and l2 is 0."
+
+    def _assumed(self) -> Iterator[str]:
+        """Say what holds under an assumption."""
+        best = self.best().value
+        for name, size, make in (("C1", self.radius, self.ball), ("C1'", self.weight, self.atoms)):
+            bound = None if size is None else make(size)
+            if bound is not None and bound.value > best:
+                yield (
+                    f"{name}, {bound.value:.6g}, {bound.assumption}: among them it is at most "
+                    f"{self._above(bound)} above the best."
+                )
+            elif bound is not None:
+                yield f"{name} is vacuous for {size:.3g}: it does not rise above {best:.6g}."
+        if self.l2 <= 0.0 and not math.isnan(self.average) and not math.isnan(self.uniform.slope):
             above = self.average - self.uniform.constant
-            lines.append(
+            yield (
                 f"Within a distance D of the start the mean is at most {above:.3g} + "
                 f"{self.uniform.slope:.3g} D above the best model; this run went {self.distance:.3g} far.  "
                 "`ball(D)` gives a better bound."
             )
-        if self.products is None:
-            lines.append(
-                "There are too many bins to know the span of the weak learners, so C1 and C2 are missing."
-            )
-        if bound.name == "none":
-            lines.append(
-                "Nothing is certified without an assumption: the loss has no known minimum and l2 is 0."
-            )
-        return "\n".join(lines)
+
+    def _above(self, bound: LowerBound) -> str:
+        gap = self.objective - bound.value
+        return f"{gap:.3g} ({gap / self.objective:.1%} of it)" if self.objective > 0.0 else f"{gap:.3g}"
 
     @property
     def _who(self) -> str:
@@ -255,9 +280,71 @@ class Certificate:
     def _bound(self, domain: Domain) -> float:
         assert self.products is not None
         if domain not in self._weights:
-            start = np.full(len(self.constants), 1.0 / len(self.constants))
+            n = len(self.constants)
+            start = max(
+                [np.full(n, 1.0 / n), *np.eye(n)],
+                key=lambda w: lower_bound(self.constants, self.products, domain, w),  # type: ignore[arg-type]
+            )
             self._weights[domain] = maximise(self.constants, self.products, domain, start, MANY)
         return lower_bound(self.constants, self.products, domain, self._weights[domain])
+
+
+class Bundle:
+    """At most `MAX_CUTS` cuts in span(H), and the weights of their best mean so far."""
+
+    def __init__(self) -> None:
+        self.constants, self.weights, self.products = np.zeros(0), np.zeros(0), np.zeros((0, 0))
+        self.coordinates: list[Array] = []
+
+    def __len__(self) -> int:
+        return len(self.constants)
+
+    def append(self, constant: float, coordinates: Array) -> None:
+        """Add a cut, of no weight unless it is the first."""
+        if len(self) == MAX_CUTS:
+            self._merge()
+        n = len(self)
+        self.coordinates = [*self.coordinates, coordinates.ravel()]
+        self.constants = np.append(self.constants, constant)
+        self.weights = np.append(self.weights, float(n == 0))
+        products = np.empty((n + 1, n + 1))
+        products[:n, :n] = self.products
+        # einsum without BLAS: the sums do not depend on the number of threads
+        row = [np.einsum("j,j->", other, self.coordinates[n]) for other in self.coordinates]
+        products[n] = products[:, n] = row
+        self.products = products
+
+    def mean(self) -> tuple[float, Array]:
+        """Return the best mean so far: its constant and its slope."""
+        terms = [w * row for w, row in zip(self.weights, self.coordinates, strict=True) if w > 0.0]
+        return float(np.sum(self.weights * self.constants)), np.sum(terms, axis=0)
+
+    def improve(self, domain: Domain, steps: int) -> float:
+        """Find better weights, from those so far or from the last cut alone; return the bound they give."""
+        alone = np.zeros(len(self))
+        alone[-1] = 1.0
+        self.weights = max(
+            self.weights, alone, key=lambda w: lower_bound(self.constants, self.products, domain, w)
+        )
+        self.weights = maximise(self.constants, self.products, domain, self.weights, steps)
+        return lower_bound(self.constants, self.products, domain, self.weights)
+
+    def state(self) -> Any:
+        """Return what `restore` needs, picklable; nothing here is changed in place."""
+        return self.constants, self.coordinates, self.products, self.weights
+
+    def restore(self, state: Any) -> None:
+        """Go back to a state."""
+        self.constants, self.coordinates, self.products, self.weights = state
+
+    def _merge(self) -> None:
+        """Put the best mean so far in the place of the two cuts with the least weight."""
+        mean = self.mean()
+        keep = np.sort(np.argsort(self.weights, kind="stable")[2:])
+        self.constants, self.coordinates = self.constants[keep], [self.coordinates[i] for i in keep]
+        self.products, self.weights = self.products[np.ix_(keep, keep)], np.zeros(len(keep))
+        self.append(*mean)
+        self.weights[-1] = 1.0
 
 
 # -- during a run ----------------------------------------------------------------------------------------
@@ -271,11 +358,17 @@ class Sum:
     constant: float = 0.0
     count: int = 0
 
-    def add(self, constant: float, slope: Target, count: int = 1) -> None:
-        """Add a cut, or a sum of some."""
-        self.slope.combine(slope)
+    def cut(self, constant: float, slope: Gradient) -> None:
+        """Add a cut."""
+        self.slope.add(slope)
         self.constant += constant
-        self.count += count
+        self.count += 1
+
+    def add(self, other: Sum) -> None:
+        """Add another sum."""
+        self.slope.combine(other.slope)
+        self.constant += other.constant
+        self.count += other.count
 
     def line(self) -> Line:
         """Return the mean as a line."""
@@ -299,9 +392,7 @@ class Watch:
         self._position = hypotheses.origin(objective.n_outputs)
         self._l2, self._minimum = getattr(objective, "l2", 0.0), objective.constants.minimum
         self._block, self._total, self._window, self._tail = (self._zero() for _ in range(4))
-        self._constants: list[float] = []
-        self._coordinates: list[Array] = []
-        self._products, self._weights = np.zeros((0, 0)), np.zeros(0)
+        self._bundle = Bundle()
         self._values = 0.0  #: their sum
         self._norms = (math.nan, math.nan)  #: of the subgradient and of ΠΔ
         self.objective = math.inf
@@ -311,10 +402,8 @@ class Watch:
         """Take the cut at F."""
         value, gradient = F.value(), F.gradient()
         part, penalty = _loss_part(gradient)
-        slope = self._hypotheses.zero(self._n_outputs)
-        slope.add(part)
-        correlation = self._position.dot(slope)
-        self._block.add(value - penalty - correlation, slope)
+        correlation = self._position.dot(part)
+        self._block.cut(value - penalty - correlation, part)
         self._values += value
         self.objective = min(self.objective, value)
         # ‖ℓ + l2 z‖² for z = f − f₀, (l2/2) ‖z‖² being the penalty
@@ -350,8 +439,8 @@ class Watch:
             minimum=self._minimum,
             l2=self._l2,
             distance=F.distance(),
-            constants=np.array(self._constants),
-            products=None if len(self._products) == 0 else self._products,
+            constants=self._bundle.constants,
+            products=self._bundle.products if len(self._bundle) else None,
             uniform=self._total.line(),
             tail=(self._tail if self._tail.count else self._total).line(),
             knows_span=self._hypotheses.knows_span,
@@ -363,7 +452,7 @@ class Watch:
         return {
             "position": self._position.state(),
             "sums": [(s.slope.state(), s.constant, s.count) for s in sums],
-            "bundle": (list(self._constants), list(self._coordinates), self._products, self._weights),
+            "bundle": self._bundle.state(),
             "numbers": (self._values, self._norms, self.objective, self.lower),
         }
 
@@ -376,8 +465,7 @@ class Watch:
             sums[-1].slope.restore(slope)
             sums[-1].constant, sums[-1].count = constant, count
         self._block, self._total, self._window, self._tail = sums
-        constants, coordinates, self._products, self._weights = state["bundle"]
-        self._constants, self._coordinates = list(constants), list(coordinates)
+        self._bundle.restore(state["bundle"])
         self._values, self._norms, self.objective, self.lower = state["numbers"]
 
     def _zero(self) -> Sum:
@@ -387,46 +475,15 @@ class Watch:
         """Turn the block into one cut."""
         block, self._block = self._block, self._zero()
         for total in (self._total, self._window):
-            total.add(block.constant, block.slope, block.count)
+            total.add(block)
         if 2 * self._window.count >= self._total.count:  # half of all rounds: a complete window
             self._tail, self._window = self._window, self._zero()
         coordinates = block.slope.coordinates()
         if coordinates is None:
             return
-        self._append(block.constant / block.count, coordinates.ravel() / block.count)
+        self._bundle.append(block.constant / block.count, coordinates.ravel() / block.count)
         if self._l2 > 0.0:
-            self._improve(Ridge(self._l2))
-
-    def _append(self, constant: float, coordinates: Array) -> None:
-        if len(self._constants) == MAX_CUTS:
-            self._merge()
-        self._constants.append(constant)
-        self._coordinates.append(coordinates)
-        row = np.array([float(np.sum(coordinates * other)) for other in self._coordinates])
-        n = len(row)
-        products, weights = np.empty((n, n)), np.zeros(n)
-        products[: n - 1, : n - 1] = self._products
-        products[n - 1], products[:, n - 1] = row, row
-        weights[: n - 1] = self._weights
-        weights[n - 1] = float(n == 1)
-        self._products, self._weights = products, weights
-
-    def _merge(self) -> None:
-        """Put the best mean so far in the place of the two cuts with the least weight."""
-        constant = float(np.dot(self._constants, self._weights))
-        mean = sum(w * c for w, c in zip(self._weights, self._coordinates, strict=True) if w > 0.0)
-        keep = np.sort(np.argsort(self._weights, kind="stable")[2:])
-        self._constants = [self._constants[i] for i in keep]
-        self._coordinates = [self._coordinates[i] for i in keep]
-        self._products = self._products[np.ix_(keep, keep)]
-        self._weights = np.zeros(len(keep))
-        self._append(constant, np.asarray(mean))
-        self._weights[-1] = 1.0
-
-    def _improve(self, domain: Domain) -> None:
-        constants = np.array(self._constants)
-        self._weights = maximise(constants, self._products, domain, self._weights, FEW)
-        self.lower = max(self.lower, lower_bound(constants, self._products, domain, self._weights))
+            self.lower = max(self.lower, self._bundle.improve(Ridge(self._l2), FEW))
 
 
 def _loss_part(gradient: Gradient) -> tuple[Gradient, float]:

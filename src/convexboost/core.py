@@ -85,6 +85,16 @@ class FunctionSpace:
         """Return the weight of each class."""
         return np.bincount(y, self.weight, n_classes).astype(float, copy=False)
 
+    @cached_property
+    def _is_uniform(self) -> bool:
+        return bool((self.weight == self.weight[0]).all())
+
+    def mass(self, rows: NDArray[np.bool_]) -> float:
+        """Return the weight of some rows."""
+        if self._is_uniform:
+            return np.count_nonzero(rows) / len(rows)
+        return float(np.sum(self.weight, where=rows))
+
     def gradient(self, partials: Array) -> Array:
         """Turn ordinary partial derivatives ∂R/∂F_nk into the functional gradient: divide by p_n."""
         return partials / self.weight[:, None]
@@ -125,7 +135,7 @@ class PairGradient(Gradient):
     @cached_property
     def norm(self) -> float:
         """√(2 · weight of the rows that are not 0)."""
-        return math.sqrt(2.0 * self.space.mean(self.plus >= 0))
+        return math.sqrt(2.0 * self.space.mass(self.plus >= 0))
 
     def follow(self, previous: Gradient | None) -> PairGradient:
         """Note what changed since `previous`."""
@@ -350,17 +360,26 @@ class HypothesisSet(Protocol):
     def origin(self, n_outputs: int) -> Position:
         """Return f − f₀ = 0."""
 
+    def at(self, coordinates: Array) -> Direction:
+        """Return the function at the training points that has these `Target.coordinates`."""
+
+    def functions(self, n_outputs: int) -> Any:
+        """Return functions that span H, or more, at the training points; None where they are not known.
+
+        Sparse, (n_samples · n_outputs, count): a column is a function, row after row.
+        """
+
 
 class Position(ABC):
-    """f − f₀, the sum of all moves so far, in a form whose inner product with a Δ is cheap."""
+    """f − f₀, the sum of all moves so far, in a form whose inner product with a gradient is cheap."""
 
     @abstractmethod
     def move(self, move: Move) -> None:
         """Follow a move of the scores."""
 
     @abstractmethod
-    def dot(self, target: Any) -> float:
-        """⟨Δ, f − f₀⟩."""
+    def dot(self, gradient: Gradient) -> float:
+        """⟨∇, f − f₀⟩."""
 
     @abstractmethod
     def state(self) -> Any:

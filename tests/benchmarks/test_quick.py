@@ -24,6 +24,7 @@ PROGRAMS = (
     "phases",
     "ablation",
     "rates",
+    "certificate",
 )
 
 pytestmark = pytest.mark.slow

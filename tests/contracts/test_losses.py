@@ -104,6 +104,32 @@ def test_subgradient_inequality_in_every_row(problem):
             assert np.all(problem.loss.value(F2, problem.y) - losses - slope >= -1e-11 * scale)
 
 
+def test_prox_is_where_its_displacement_is_a_subgradient(problem):
+    """x = F − size · u with u in ∂l(x): l(f) ≥ l(x) + ⟨u, f − x⟩ for every f."""
+    for size in (0.01, 1.0, 300.0):
+        for name, F in points(problem).items():
+            X = problem.loss.prox(F, problem.y, size)
+            if X is None or name == "huge":
+                continue
+            losses, U = problem.loss.value(X, problem.y), (F - X) / size
+            for F2 in points(problem).values():
+                slope = np.sum(U * (F2 - X), axis=1)
+                scale = 1 + np.abs(losses) + np.abs(U * (F2 - X)).sum(axis=1) + np.abs(F2).max(axis=1)
+                scale *= 1 + (1 + np.abs(F).max(axis=1)) / size  # the rounding of U
+                assert np.all(problem.loss.value(F2, problem.y) - losses - slope >= -1e-11 * scale)
+
+
+def test_pieces_add_up_to_the_loss(problem):
+    pieces = problem.objective.pieces()
+    if pieces is None:
+        pytest.skip("not piecewise linear")
+    for F in points(problem).values():
+        heights = np.full(len(pieces.weight), -np.inf)
+        np.maximum.at(heights, pieces.group, pieces.slopes @ F.ravel() + pieces.constants)
+        value = pieces.constant + np.sum(pieces.linear * F) + pieces.weight @ heights
+        assert value == pytest.approx(problem.value(F), rel=1e-9, abs=1e-9 * (1 + np.abs(F).max()))
+
+
 def test_subgradient_inequality_in_function_space(problem):
     """R[F'] ≥ R[F] + ⟨∇, F' − F⟩ with the weights inside the inner product."""
     for F in points(problem).values():

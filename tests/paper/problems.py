@@ -15,17 +15,21 @@ from scipy.spatial import ConvexHull
 
 from convexboost.core import FunctionSpace
 from convexboost.learners._histogram import StumpSet
+from convexboost.learners.additive import Additive
 from convexboost.learners.class_stump import ClassStump
 from convexboost.learners.finite import FiniteSet
+from convexboost.learners.sign_stump import SignStump
 from convexboost.learners.stump import Stump
 from convexboost.objectives._base import Pointwise
 from convexboost.objectives.absolute import Absolute
 from convexboost.objectives.half_squared import HalfSquared
 from convexboost.objectives.multiclass_hinge import MulticlassHinge
+from convexboost.objectives.quantile import Quantile
 from convexboost.objectives.softmax import Softmax
 
 LOSSES = {
     "absolute": Absolute(),
+    "quantile": Quantile(0.8),
     "multiclass_hinge": MulticlassHinge(),
     "half_squared": HalfSquared(),
     "softmax": Softmax(),
@@ -115,7 +119,7 @@ def make(loss, hypotheses, seed=0, l2=0.0, n_samples=N_SAMPLES, weighted=None):
     space = FunctionSpace.of(n_samples, rng.uniform(0.2, 1.8, n_samples) if weighted else None)
     X = np.round(rng.normal(size=(n_samples, 4)), 1)
     score = X[:, 0] + np.sin(2 * X[:, 1]) + 0.5 * X[:, 2] * X[:, 3]
-    if loss in ("absolute", "half_squared"):
+    if LOSSES[loss].task == "regression":
         y = score + 0.7 * rng.standard_t(3, size=n_samples)
         objective = LOSSES[loss].bind(y, space)
     else:
@@ -149,6 +153,17 @@ def stumps(X, space, K, rng):
     return H, bin_functions(H, np.eye(K))
 
 
+def sign_stumps(X, space, K, rng):
+    """A split with everything on one side is among them, so they span what stumps do."""
+    H = SignStump(max_bins=3).bind(X, space)
+    return H, bin_functions(H, np.eye(K))
+
+
+def additive(X, space, K, rng):
+    H = Additive(max_bins=3).bind(X, space)
+    return H, bin_functions(H, np.eye(K))
+
+
 def class_stumps(X, space, K, rng):
     """Their span is that of the stumps times the zero-sum vectors (theory 4.5)."""
     H = ClassStump(max_bins=3).bind(X, space)
@@ -161,6 +176,8 @@ SETS = {
     "coordinates": coordinates,
     "stumps": stumps,
     "class_stumps": class_stumps,
+    "sign_stumps": sign_stumps,
+    "additive": additive,
 }
 
 
@@ -188,8 +205,8 @@ def uniform_edge(problem):
     return -ConvexHull(np.vstack([P, -P])).equations[:, -1].max()
 
 
-# The optimum.  Absolute and multiclass hinge are l(f) = max_u ⟨u, f + c⟩ over the vertices u of a box or a
-# shifted simplex, so −l*(u) = ⟨u, c⟩ on it (theory 4.4).
+# The optimum.  Absolute, quantile and multiclass hinge are l(f) = max_u ⟨u, f + c⟩ over the vertices u of a
+# box or a shifted simplex, so −l*(u) = ⟨u, c⟩ on it (theory 4.4).
 
 
 def polyhedral(problem):
@@ -197,6 +214,9 @@ def polyhedral(problem):
     y, K = problem.objective.y, problem.objective.n_outputs
     if isinstance(problem.objective.loss, Absolute):
         return np.stack([np.ones_like(y), -np.ones_like(y)]), -y
+    if isinstance(problem.objective.loss, Quantile):
+        q = problem.objective.loss.quantile
+        return np.stack([np.full_like(y, 1 - q), np.full_like(y, -q)]), -y
     own = np.eye(K)[y]
     return np.eye(K)[:, None, :] - own, 1.0 - own
 
@@ -232,7 +252,7 @@ def fenchel(problem, n_iterations=20_000):
     V, c = polyhedral(problem)
     is_box = len(V) == 2 and V.shape[2] == 1
     shift = 0.0 if is_box else V[0] - np.eye(V.shape[2])[0]
-    nearest = (lambda u: u.clip(-1, 1)) if is_box else (lambda u: simplex(u - shift) + shift)
+    nearest = (lambda u: u.clip(V[1], V[0])) if is_box else (lambda u: simplex(u - shift) + shift)
     linear = c + problem.f_0
     u = w = V.mean(axis=0)
     momentum = 1.0

@@ -26,9 +26,12 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from convexboost.certificates import Certificate
+from convexboost.certify import certify
 from convexboost.core import AdditiveModel, Array, FunctionSpace
 from convexboost.diagnosis import Diagnosis, Run, count_hypotheses, diagnose, number
 from convexboost.estimators._frames import Columns, is_frame
+from convexboost.exact import MAX_NONZEROS
 from convexboost.learners._histogram import StumpLearner
 from convexboost.learners.classifier import Classifier
 from convexboost.learners.regressor import Regressor
@@ -98,8 +101,7 @@ class BaseConvexBoost(BaseEstimator):
         objective = rows.bind(loss, n_classes).with_l2(float(self.l2))
         categorical = np.flatnonzero(self._columns.categorical)
         hypotheses = learner.bind(rows.X, objective.space, categorical, self._n_threads())
-        if rows.offset is not None and rows.offset.shape[1] != objective.n_outputs:
-            raise ValueError(f"`offset` must have {objective.n_outputs} columns, got {rows.offset.shape[1]}")
+        _check_columns(rows.offset, objective.n_outputs)
         start = objective.start() if rows.offset is None else np.zeros(objective.n_outputs)
         validation = None
         if held_out is not None:
@@ -185,6 +187,71 @@ class BaseConvexBoost(BaseEstimator):
         )
         return diagnose(run, _trials.run(self, X, y) if trials else ())
 
+    def certify(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        offset: Any = None,
+        radius: float | None = None,
+        weight: float | None = None,
+        exact: bool = False,
+        polish: int = 200,
+        time_limit: float = 60.0,
+        max_nonzeros: int = MAX_NONZEROS,
+    ) -> Certificate:
+        """Find out how far from optimal the training objective of this model is at most.
+
+        Give the rows that it was fitted to: they are not kept.  Print the result, or ask its `gap()`.
+
+        Parameters
+        ----------
+        X, y, sample_weight, offset
+            As in `fit`.  The bins stay those of the model.
+        radius : float, optional
+            Assume that the best model is so far from the start at most: C1.  Without `l2` the bound is made
+            as good as possible for this radius, by default for the distance of this model.
+        weight : float, optional
+            Assume that the best ensemble has at most this total weight: C1'.
+        exact : bool, default=False
+            Solve a linear program: the optimum itself, for "absolute", "quantile" and "multiclass_hinge"
+            without `l2`, on small data.
+        polish : int, default=200
+            Steps to improve the bound; not used with `exact`.
+        time_limit : float, default=60
+            Seconds for the steps, or for the linear program, which raises TimeoutError after them.
+        max_nonzeros : int
+            Size of the linear program at most.
+
+        """
+        check_is_fitted(self)
+        if y is None:
+            raise ValueError("`certify` needs `y`: the targets are not kept in the model")
+        model, X = self.model_, self._check_inputs(X)
+        targets = self._encode_validation_targets(y, "y")
+        check_consistent_length(X, targets)
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        _check_weight(sample_weight, weights)
+        rows = Rows(X, targets, weights, None if offset is None else _check_offset(offset, len(weights)))
+        rows = rows if (weights > 0).all() else rows.take(weights > 0)
+        objective = rows.bind(self.loss_, len(model.start)).with_l2(float(self.l2))
+        _check_columns(rows.offset, objective.n_outputs)
+        learner, categorical = self._learner(), np.flatnonzero(self._columns.categorical)
+        options = {"mapper": model.mapper} if isinstance(learner, StumpLearner) else {}
+        return certify(
+            objective,
+            learner.bind(rows.X, objective.space, categorical, self._n_threads(), **options),
+            model,
+            offset=rows.offset,
+            radius=radius,
+            weight=weight,
+            exact=exact,
+            polish=polish,
+            time_limit=time_limit,
+            max_nonzeros=max_nonzeros,
+        )
+
     def _scores(self, X: Any) -> Array:
         check_is_fitted(self)
         return self.model_.predict(self._check_inputs(X))
@@ -253,7 +320,7 @@ class BaseConvexBoost(BaseEstimator):
     def _encode_targets(self, y: Any) -> tuple[Any, int | None]:
         raise NotImplementedError
 
-    def _encode_validation_targets(self, y: Any) -> Any:
+    def _encode_validation_targets(self, y: Any, parameter: str = "y_val") -> Any:
         raise NotImplementedError
 
     def _hold_out(self, rows: Rows, rng: Any) -> tuple[Rows, Rows]:
@@ -395,6 +462,11 @@ def _check_offset(offset: Any, n_samples: int) -> Array:
     if len(offset) != n_samples:
         raise ValueError(f"`offset` must have {n_samples} rows like `X`, got {len(offset)}")
     return np.asarray(offset.reshape(n_samples, -1))
+
+
+def _check_columns(offset: Array | None, n_outputs: int) -> None:
+    if offset is not None and offset.shape[1] != n_outputs:
+        raise ValueError(f"`offset` must have {n_outputs} columns, got {offset.shape[1]}")
 
 
 class _Report:

@@ -158,11 +158,12 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
             )
         return self._class_numbers(y), len(self.classes_)
 
-    def _encode_validation_targets(self, y: Any) -> NDArray[np.int32]:
+    def _encode_validation_targets(self, y: Any, parameter: str = "y_val") -> NDArray[np.int32]:
         y = column_or_1d(y)
         unknown = np.setdiff1d(y, self.classes_)
         if len(unknown):
-            raise ValueError(f"`y_val` holds a class that `y` does not: {unknown[0]!r}")
+            where = "`y` does not" if parameter == "y_val" else "the model does not know"
+            raise ValueError(f"`{parameter}` holds a class that {where}: {unknown[0]!r}")
         return self._class_numbers(y)
 
     def _class_numbers(self, y: Any) -> NDArray[np.int32]:

@@ -155,11 +155,14 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
         self._n_outputs = y.shape[1]
         return y, None
 
-    def _encode_validation_targets(self, y: Any) -> Array:
-        y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y_val")
+    def _encode_validation_targets(self, y: Any, parameter: str = "y_val") -> Array:
+        y = check_array(y, ensure_2d=False, dtype=np.float64, input_name=parameter)
         y = y.reshape(len(y), -1)
         if y.shape[1] != self._n_outputs:
-            raise ValueError(f"`y_val` must have {self._n_outputs} outputs like `y`, got {y.shape[1]}")
+            like = "`y`" if parameter == "y_val" else "the model"
+            raise ValueError(
+                f"`{parameter}` must have {self._n_outputs} outputs like {like}, got {y.shape[1]}"
+            )
         return np.asarray(y)
 
     def __sklearn_tags__(self) -> Any:

@@ -421,14 +421,21 @@ class SparseSample(BinnedSample):
         )
 
 
-def bin_sample(X: Any, space: FunctionSpace, max_bins: int, categorical: Any, n_threads: int) -> BinnedSample:
-    """Bin the training inputs: a 2-D array, or any SciPy sparse matrix."""
+def bin_sample(
+    X: Any,
+    space: FunctionSpace,
+    max_bins: int,
+    categorical: Any,
+    n_threads: int,
+    mapper: BinMapper | None = None,
+) -> BinnedSample:
+    """Bin the training inputs, a 2-D array or any SciPy sparse matrix; by a `mapper` if there is one."""
     mask = np.zeros(X.shape[1], bool)
     if categorical is not None:
         mask[np.asarray(categorical)] = True
     if sp.issparse(X):
         X = sp.csc_array(X, copy=not X.has_canonical_format)
         X.sum_duplicates()
-        return SparseSample(BinMapper.fit(X, space, max_bins, mask, n_threads), space, n_threads, X)
+        return SparseSample(mapper or BinMapper.fit(X, space, max_bins, mask, n_threads), space, n_threads, X)
     X = np.asarray(X, float)
-    return DenseSample(BinMapper.fit(X, space, max_bins, mask, n_threads), space, n_threads, X)
+    return DenseSample(mapper or BinMapper.fit(X, space, max_bins, mask, n_threads), space, n_threads, X)

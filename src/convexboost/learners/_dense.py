@@ -59,6 +59,17 @@ class DenseHypothesis(Hypothesis):
         F += weight * inputs.evaluate(self)
 
 
+@dataclass(frozen=True, eq=False)
+class RowValues(DenseHypothesis):
+    """A function that is known at the training points only."""
+
+    values: Array
+
+    def evaluate(self, X: Any) -> Array:
+        """Return the values; X must be the training inputs."""
+        return self.values
+
+
 class DenseSet(ABC):
     """A hypothesis set that can fit the rows of a vector."""
 
@@ -76,6 +87,15 @@ class DenseSet(ABC):
         """Return f − f₀ = 0."""
         return DensePosition(self, np.zeros((self.space.n_samples, n_outputs)))
 
+    def functions(self, n_outputs: int) -> Any:
+        """Return None: the span is not known."""
+        return None
+
+    def at(self, coordinates: Array) -> Direction:
+        """Return the function with these coordinates, at the training points."""
+        values = coordinates.reshape(self.space.n_samples, -1) / np.sqrt(self.space.weight)[:, None]
+        return Direction(((1.0, RowValues(values)),), float(np.linalg.norm(coordinates)))
+
     @abstractmethod
     def fit(self, values: Array, rng: np.random.Generator) -> DenseHypothesis:
         """Return a hypothesis close to `values` in direction; its length does not matter."""
@@ -92,9 +112,9 @@ class DensePosition(Position):
         self.values *= move.shrink
         move.direction.add_to(self.values, self.hypotheses.inputs)
 
-    def dot(self, target: DenseTarget) -> float:
-        """⟨Δ, f − f₀⟩."""
-        return self.hypotheses.space.inner(self.values, target.values)
+    def dot(self, gradient: Gradient) -> float:
+        """⟨∇, f − f₀⟩."""
+        return self.hypotheses.space.inner(self.values, gradient.values)
 
     def state(self) -> Array:
         """Return the array."""

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Self
 from weakref import ref
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.linalg import lapack, solve_triangular
 from threadpoolctl import ThreadpoolController
@@ -42,8 +43,8 @@ from convexboost.kernels.stumps import CLASS, leaf_counts, project, pursue, subt
 from convexboost.learners._bins import MAX_BINS, BinMapper, BinnedSample, bin_sample
 
 MAX_TABLE_BYTES = 512 * 2**20
-#: Up to this many bins the span of the stumps is factorised for steps that need it …
-MAX_SPAN_BINS = 2048
+#: Up to this many bins (some seconds) the span of the stumps is factorised for what needs it …
+MAX_SPAN_BINS = 4096
 #: … and up to so many operations (some tens of milliseconds) only to report the intrinsic edge.
 MAX_EDGE_OPERATIONS = 1e8
 #: The intrinsic edge of a residual is measured in one round of this many.
@@ -122,6 +123,15 @@ class Span:
         with one_blas_thread():
             out: Array = solve_triangular(self.factor, table[self.basis], lower=True, check_finite=False)
         return out
+
+    def unwhiten(self, coordinates: Array, n_bins: int) -> Array:
+        """Return a function of the span with these coordinates, as its values in all bins."""
+        table = np.zeros((n_bins, coordinates.shape[1]))
+        with one_blas_thread():
+            table[self.basis] = solve_triangular(
+                self.factor, coordinates, lower=True, trans="T", check_finite=False
+            )
+        return table
 
     @classmethod
     def of(cls, pairs: Array) -> Span:
@@ -230,6 +240,31 @@ class StumpSet:
             return None
         return Span.of(self.pairs.whole())
 
+    def at(self, coordinates: Array) -> Direction:
+        """Return the function of span(H) with these coordinates."""
+        assert self.span is not None
+        table = self.span.unwhiten(
+            coordinates.reshape(len(self.span.basis), -1), int(self.mapper.offsets[-1])
+        )
+        return Direction(self.terms(table), float(np.linalg.norm(coordinates)))
+
+    def functions(self, n_outputs: int) -> sp.csc_array:
+        """Return the indicators of the bins in each output: of the first feature all, then all but one."""
+        N, begins, mass = len(self.sample), self.mapper.offsets[:-1], self.sample.mass
+        bins = [begin + self.sample.column(j).astype(np.int64) for j, begin in enumerate(begins)]
+        rows = np.tile(np.arange(N), len(begins))
+        Z = sp.csc_array((np.ones(len(rows)), (rows, np.concatenate(bins))), (N, len(mass)))
+        redundant = [b + np.argmax(part) for b, part in zip(begins, np.split(mass, begins[1:]), strict=True)]
+        keep = np.setdiff1d(np.flatnonzero(mass > 0.0), redundant[1:])
+        return sp.csc_array(sp.kron(Z[:, keep], sp.eye_array(n_outputs), "csc"))
+
+    def terms(self, table: Array) -> tuple[Term, ...]:
+        """Return the function with these values in all bins, as hypotheses."""
+        parts = np.split(table, self.mapper.offsets[1:-1])
+        return tuple(
+            (1.0, BinFunction(j, np.arange(len(part), dtype=np.uint8), part)) for j, part in enumerate(parts)
+        )
+
     @property
     def edges_are_cheap(self) -> bool:
         """Return whether the span costs so little that it may be found only to report an edge."""
@@ -280,9 +315,9 @@ class BinPosition(Position):
             self.table *= move.shrink
         self.stumps.add_values(move.direction, self.table)
 
-    def dot(self, target: HistogramTarget) -> float:
-        """⟨Δ, f − f₀⟩."""
-        return float(np.einsum("bk,bk->", self.table, target.table))
+    def dot(self, gradient: Gradient) -> float:
+        """⟨∇, f − f₀⟩."""
+        return float(np.einsum("bk,bk->", self.table, self.stumps.histogram(gradient)))
 
     def state(self) -> Array:
         """Return the table."""
@@ -303,12 +338,13 @@ class HistogramTarget(Target):
 
     def add(self, gradient: Gradient, scale: float = 1.0) -> None:
         """Δ ← Δ + scale ∇."""
-        self.table += scale * self.stumps.histogram(gradient)
+        histogram = self.stumps.histogram(gradient)
+        self.table += histogram if scale == 1.0 else scale * histogram
         self.norm = abs(scale) * gradient.norm if self.norm == 0.0 else math.nan
 
     def combine(self, other: HistogramTarget, scale: float = 1.0) -> None:
         """Δ ← Δ + scale Δ'."""
-        self.table += scale * other.table
+        self.table += other.table if scale == 1.0 else scale * other.table
         self.norm = math.nan
 
     def strength(self) -> float | None:
@@ -445,7 +481,14 @@ class StumpLearner:
                 f"`max_bins` must be a whole number between 2 and {MAX_BINS}, got {self.max_bins!r}"
             )
 
-    def bind(self, X: Any, space: FunctionSpace, categorical: Any = None, n_threads: int = 1) -> StumpSet:
-        """Bin the training inputs."""
-        sample = bin_sample(X, space, self.max_bins, categorical, n_threads)
+    def bind(
+        self,
+        X: Any,
+        space: FunctionSpace,
+        categorical: Any = None,
+        n_threads: int = 1,
+        mapper: BinMapper | None = None,
+    ) -> StumpSet:
+        """Bin the training inputs, anew or by the `mapper` of a model."""
+        sample = bin_sample(X, space, self.max_bins, categorical, n_threads, mapper)
         return StumpSet(sample, self.kind, int(self.max_table_mb * 2**20))

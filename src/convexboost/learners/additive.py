@@ -24,7 +24,7 @@ from convexboost.core import (
 )
 from convexboost.kernels.additive import average_projections
 from convexboost.kernels.stumps import VECTOR
-from convexboost.learners._bins import BinnedSample, bin_sample
+from convexboost.learners._bins import BinMapper, BinnedSample, bin_sample
 from convexboost.learners._histogram import (
     HistogramTarget,
     StumpLearner,
@@ -68,9 +68,16 @@ class Additive(StumpLearner):
         if not isinstance(self.smooth, bool | np.bool_):
             raise ValueError(f"`smooth` must be True or False, got {self.smooth!r}")
 
-    def bind(self, X: Any, space: FunctionSpace, categorical: Any = None, n_threads: int = 1) -> AdditiveSet:
-        """Bin the training inputs."""
-        sample = bin_sample(X, space, self.max_bins, categorical, n_threads)
+    def bind(
+        self,
+        X: Any,
+        space: FunctionSpace,
+        categorical: Any = None,
+        n_threads: int = 1,
+        mapper: BinMapper | None = None,
+    ) -> AdditiveSet:
+        """Bin the training inputs, anew or by the `mapper` of a model."""
+        sample = bin_sample(X, space, self.max_bins, categorical, n_threads, mapper)
         return AdditiveSet(sample, self.n_steps, self.smooth, int(self.max_table_mb * 2**20))
 
 
@@ -144,6 +151,10 @@ class AdditiveSet(StumpSet):
         if direction.terms:
             table += _values(direction)
 
+    def terms(self, table: Array) -> tuple[Term, ...]:
+        """Return the function with these values in all bins, as one hypothesis."""
+        return ((1.0, AdditiveFunction(table)),)
+
     def average_projections(self, table: Array) -> Array:
         """Return the mean of the projections on all stumps, feature by feature."""
         out = np.empty_like(table)
@@ -190,6 +201,11 @@ class AdditiveTarget(HistogramTarget):
     def dot(self, direction: Direction) -> float:
         """⟨Δ, direction⟩."""
         return float(np.sum(self.table * _values(direction))) if direction.terms else 0.0
+
+    def strength(self) -> float | None:
+        """Return the projection on the whole span, the longest of all, where that is cheap to know."""
+        coordinates = self.coordinates()
+        return None if coordinates is None else float(np.linalg.norm(coordinates))
 
     # What stumps do in one compiled call is done one by one here.
     projections = Target.projections

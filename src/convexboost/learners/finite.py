@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from convexboost.core import Array, FunctionSpace
 from convexboost.learners._dense import DenseHypothesis, DenseSet
@@ -38,6 +39,10 @@ class FiniteSet(DenseSet):
         super().__init__(np.arange(space.n_samples), space)
         self.atoms = np.asarray(atoms, float)
         self._norms = np.array([space.norm(atom) for atom in self.atoms])
+
+    def functions(self, n_outputs: int) -> sp.csc_array:
+        """Return the atoms."""
+        return sp.csc_array(self.atoms.reshape(len(self.atoms), -1).T)
 
     def fit(self, values: Array, rng: np.random.Generator) -> Atom:
         """Return the atom with the longest projection."""

@@ -10,6 +10,8 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from convexboost.core import (
     KINK,
@@ -25,6 +27,37 @@ from convexboost.core import (
     blocks,
 )
 from convexboost.kernels.histogram import add_lookup
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """R[F] = constant + ⟨linear, F⟩ + Σ_i weight_i max of the pieces m with group_m = i.
+
+    Piece m is slopes_m · F + constants_m, F being the scores row after row.  All of it is in ordinary sums:
+    the sample weights are in `linear` and `weight`.
+    """
+
+    constant: float
+    linear: Array  #: (n_samples, n_outputs)
+    slopes: Any  #: sparse, (n_pieces, n_samples · n_outputs)
+    constants: Array
+    group: NDArray[np.int64]
+    weight: Array  #: (n_groups,)
+
+    @classmethod
+    def above(cls, y: Array, low: float, high: float, space: FunctionSpace) -> Pieces:
+        """Σ_k max(low (f_k − y_k), high (f_k − y_k)): linear, plus what lies above the target."""
+        n, size = space.n_samples, y.size
+        below = np.repeat(low * space.weight[:, None], y.shape[1], axis=1)
+        return cls(
+            constant=-float(np.sum(below * y)),
+            linear=below,
+            slopes=sp.vstack([sp.eye_array(size), sp.csr_array((size, size))], "csr"),
+            constants=np.concatenate([-y.ravel(), np.zeros(size)]),
+            group=np.tile(np.arange(size), 2),
+            weight=np.repeat((high - low) * space.weight, size // n),
+        )
+
 
 #: A function on the rows as (codes, table): its value in row n is table[codes[n]].
 Lookup = tuple[Any, Array]
@@ -54,6 +87,14 @@ class Loss(ABC):
     def value(self, F: Array, y: Any) -> Array:
         """Return the losses alone."""
         return self.evaluate(F, y)[0]
+
+    def prox(self, F: Array, y: Any, size: float) -> Array | None:
+        """argmin_f l(f, y) + ‖f − F‖²/(2 size), row by row; None for a loss without a formula."""
+        return None
+
+    def pieces(self, y: Any, n_outputs: int, space: FunctionSpace) -> Pieces | None:
+        """Return R as a piecewise linear functional, None if it is not one."""
+        return None
 
     def advance(
         self,
@@ -143,6 +184,14 @@ class Pointwise:
         """R[F] without the ridge term."""
         parts = ((self.part(rows), F[rows]) for rows in blocks(len(F)))
         return sum(part.space.mean(part.loss.value(F, part.y)) for part, F in parts)
+
+    def prox(self, F: Array, size: float) -> Array | None:
+        """Return the loss's `prox` at F."""
+        return self.loss.prox(F, self.y, size)
+
+    def pieces(self) -> Pieces | None:
+        """Return R, without the ridge term, as a piecewise linear functional, if it is one."""
+        return self.loss.pieces(self.y, self.n_outputs, self.space)
 
     def evaluate(self, F: Array) -> tuple[float, Array]:
         """R[F] and a subgradient, without the ridge term."""

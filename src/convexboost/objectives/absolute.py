@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from convexboost.core import Array, Constants, FunctionSpace
-from convexboost.objectives._base import Loss, residual_sign, weighted_quantile
+from convexboost.objectives._base import Loss, Pieces, residual_sign, weighted_quantile
 
 
 class Absolute(Loss):
@@ -26,3 +26,11 @@ class Absolute(Loss):
     def best_constant(self, y: Any, n_outputs: int, space: FunctionSpace) -> Array:
         """Return the weighted median."""
         return weighted_quantile(y, space.weight, 0.5)
+
+    def prox(self, F: Array, y: Any, size: float) -> Array:
+        """Move towards y by at most `size`."""
+        return F - (F - y).clip(-size, size)
+
+    def pieces(self, y: Any, n_outputs: int, space: FunctionSpace) -> Pieces:
+        """Slope −1 below y, 1 above."""
+        return Pieces.above(y, -1.0, 1.0, space)

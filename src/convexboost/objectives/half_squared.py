@@ -26,3 +26,7 @@ class HalfSquared(Loss):
     def best_constant(self, y: Any, n_outputs: int, space: FunctionSpace) -> Array:
         """Return the weighted mean."""
         return np.array([space.mean(column) for column in y.T])
+
+    def prox(self, F: Array, y: Any, size: float) -> Array:
+        """Return a point between F and y."""
+        return (F + size * y) / (1.0 + size)

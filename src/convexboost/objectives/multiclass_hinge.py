@@ -4,11 +4,12 @@ import math
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 from numba import njit
 
 from convexboost.core import BLOCK, KINK, Array, Constants, FunctionSpace, Gradient, PairGradient
 from convexboost.kernels import parallel
-from convexboost.objectives._base import Lookup, Loss
+from convexboost.objectives._base import Lookup, Loss, Pieces
 
 #: x ^ (x >> 63 & SIGN) turns the bits of a float into an integer of the same order, and back.
 SIGN = np.int64(2**63 - 1)
@@ -67,6 +68,34 @@ def _sweep(
             rivals[n] = rival if violated else -1
         values[block] = total
     return tied
+
+
+@njit(cache=True, nogil=True)
+def _prox(F: Array, y: Any, size: float, out: Array) -> None:
+    """Out = F − size (p − e_y), p the point of the simplex nearest to F/size + e_y + (1 − e_y)/size."""
+    K = F.shape[1]
+    p = np.empty(K)
+    for n in range(len(F)):
+        top = -np.inf
+        for k in range(K):
+            p[k] = F[n, k] + 1.0
+            if k == y[n]:
+                p[k] += size - 1.0
+            top = max(top, p[k])
+        # Michelot: the threshold under which p is 0, raised until it stays
+        level, before = -np.inf, K + 1
+        while True:
+            total, count = 0.0, 0
+            for k in range(K):
+                if p[k] > level:
+                    total += p[k] - top
+                    count += 1
+            if count == 0 or count >= before:
+                break
+            level, before = top + (total - size) / count, count
+        for k in range(K):
+            out[n, k] = F[n, k] - max(p[k] - level, 0.0)
+        out[n, y[n]] += size
 
 
 class MulticlassHinge(Loss):
@@ -131,3 +160,21 @@ class MulticlassHinge(Loss):
         shares = space.shares(y, n_outputs)
         winner = (np.arange(n_outputs) == shares.argmax()) & (shares > 0.5 + KINK)
         return winner - winner.mean()
+
+    def prox(self, F: Array, y: Any, size: float) -> Array:
+        """Lower the strongest classes and raise the own one."""
+        out = np.empty(F.shape)
+        _prox(F, y, size, out)
+        return out
+
+    def pieces(self, y: Any, n_outputs: int, space: FunctionSpace) -> Pieces:
+        """max_k (1[k ≠ y] + f_k) − f_y."""
+        n, own = space.n_samples, np.eye(n_outputs)[y]
+        return Pieces(
+            constant=0.0,
+            linear=-space.weight[:, None] * own,
+            slopes=sp.eye_array(n * n_outputs, format="csr"),
+            constants=(1.0 - own).ravel(),
+            group=np.repeat(np.arange(n), n_outputs),
+            weight=space.weight,
+        )

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from convexboost.core import Array, Constants, FunctionSpace
-from convexboost.objectives._base import Loss, residual_sign, weighted_quantile
+from convexboost.objectives._base import Loss, Pieces, residual_sign, weighted_quantile
 
 
 @dataclass(frozen=True)
@@ -39,3 +39,11 @@ class Quantile(Loss):
     def best_constant(self, y: Any, n_outputs: int, space: FunctionSpace) -> Array:
         """Return the weighted quantile."""
         return weighted_quantile(y, space.weight, self.quantile)
+
+    def prox(self, F: Array, y: Any, size: float) -> Array:
+        """Move towards y, by at most `size` times the slope."""
+        return F - (F - y).clip(-size * self.quantile, size * (1 - self.quantile))
+
+    def pieces(self, y: Any, n_outputs: int, space: FunctionSpace) -> Pieces:
+        """Slope −q below y, 1 − q above."""
+        return Pieces.above(y, -self.quantile, 1 - self.quantile, space)

@@ -1,0 +1,99 @@
+"""A certificate for a model that is already there."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from convexboost.certificates import Bundle, Certificate, Line, LowerBound
+from convexboost.core import AdditiveModel, Array, HypothesisSet, add_all
+from convexboost.exact import MAX_NONZEROS, optimum
+from convexboost.polish import Polish
+
+
+def certify(
+    objective: Any,
+    hypotheses: HypothesisSet,
+    model: AdditiveModel,
+    *,
+    offset: Array | None = None,
+    radius: float | None = None,
+    weight: float | None = None,
+    exact: bool = False,
+    polish: int = 200,
+    time_limit: float = 60.0,
+    max_nonzeros: int = MAX_NONZEROS,
+) -> Certificate:
+    """Find out how far from optimal a model is at most.
+
+    Parameters
+    ----------
+    objective : Pointwise
+        A loss bound to targets, with the l2 that counts.
+    hypotheses : HypothesisSet
+        The weak learner bound to inputs; the terms of the model must be able to read them.
+    model : AdditiveModel
+        Any model; its `start` is f₀.
+    offset : array of shape (n_samples, n_outputs), optional
+        Fixed scores per row, added to the start.
+    radius, weight : float, optional
+        What the bounds C1 and C1' may assume of the best model.  Without l2 the bound is polished for this
+        radius; by default for the model's own distance from the start.
+    exact : bool
+        Solve the linear program instead: small data, piecewise linear losses, l2 = 0.
+    polish : int
+        Steps of the dual polish, unless `exact`.
+    time_limit : float
+        Seconds, for the polish or for the linear program.
+    max_nonzeros : int
+        Size limit of the linear program.
+
+    """
+    for name, value in {"radius": radius, "weight": weight, "time_limit": time_limit}.items():
+        if value is not None and not value > 0.0:
+            raise ValueError(f"`{name}` must be positive, got {value!r}")
+    if polish < 0:
+        raise ValueError(f"`polish` must not be negative, got {polish!r}")
+    base = np.tile(model.start, (len(hypotheses.inputs), 1)) + (0.0 if offset is None else offset)
+    F = base.copy()
+    add_all(F, hypotheses.inputs, model.collapse())
+    distance = objective.space.norm(F - base)
+    value = objective.value(F) + objective.l2 / 2.0 * distance**2
+    found = []
+    if exact:
+        lower = optimum(objective, hypotheses, base, max_nonzeros=max_nonzeros, time_limit=time_limit).lower
+        text = "holds for every sum of these weak learners; it is the optimum of a linear program"
+        found.append(LowerBound("exact", lower, text))
+    wanted = radius or distance or 1.0
+    bundle = Bundle()
+    polished = Polish(objective, hypotheses, base, F, bundle, wanted)
+    polished.run(0 if exact else polish, time_limit)
+    line = _line(bundle, hypotheses, objective.n_outputs)
+    return Certificate(
+        objective=value,
+        average=math.nan,
+        minimum=objective.constants.minimum,
+        l2=objective.l2,
+        distance=distance,
+        constants=bundle.constants,
+        products=bundle.products if len(bundle) else None,
+        uniform=line,
+        tail=line,
+        knows_span=hypotheses.knows_span,
+        found=tuple(found),
+        radius=radius if objective.l2 > 0.0 or exact else wanted,
+        met=polished.objective,
+        weight=weight,
+    )
+
+
+def _line(bundle: Bundle, hypotheses: HypothesisSet, n_outputs: int) -> Line:
+    if len(bundle) == 0:
+        return Line(math.nan)
+    constant, slope = bundle.mean()
+    target = hypotheses.zero(n_outputs)
+    target.subtract(hypotheses.at(-slope))
+    strength = target.strength()
+    return Line(constant, float(np.linalg.norm(slope)), math.nan if strength is None else strength)

@@ -1,0 +1,110 @@
+"""The exact optimum over f₀ + span(H) of a piecewise linear loss without a ridge term: a linear program.
+
+With R[F] = c + ⟨v, F⟩ + Σ_i w_i max_m (A_m F + b_m) (`Pieces`) and functions B that span H, the dual is
+
+    max  c + ⟨v, f₀⟩ + Σ_m λ_m (A_m f₀ + b_m)   over λ ≥ 0
+    with Σ_{m in group i} λ_m = w_i for all i, and Bᵀ(v + Aᵀλ) = 0:
+
+u = v + Aᵀλ is then a subgradient of R somewhere, orthogonal to every hypothesis.  Every feasible λ gives a
+lower bound, so what the solver returns is made feasible in the groups and charged for the rest.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.optimize import linprog
+
+from convexboost.core import Array, HypothesisSet
+from convexboost.objectives._base import Pieces
+
+#: Coefficients of a program that takes seconds to minutes.
+MAX_NONZEROS = 2_000_000
+#: Rounding: an optimal model is trusted to have coefficients at most so many times 1 + those found.
+TRUST = 10.0
+
+
+class PiecewiseLinear(Protocol):
+    """What the program needs of an objective."""
+
+    @property
+    def n_outputs(self) -> int: ...
+    @property
+    def l2(self) -> float: ...
+    def pieces(self) -> Pieces | None: ...
+    def value(self, F: Array) -> float: ...
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """What the linear program found."""
+
+    lower: float  #: no sum of the hypotheses has a smaller objective (within rounding of the optimum)
+    upper: float  #: and this one is reached
+    seconds: float
+
+
+def optimum(
+    objective: PiecewiseLinear,
+    hypotheses: HypothesisSet,
+    base: Array,
+    *,
+    max_nonzeros: int = MAX_NONZEROS,
+    time_limit: float = 60.0,
+) -> Optimum:
+    """Minimise the objective over f₀ + span(H) exactly; `base` is f₀ at the training points.
+
+    Raises ValueError where that is no linear program or one with more than `max_nonzeros` coefficients, and
+    TimeoutError after `time_limit` seconds.
+    """
+    began = time.perf_counter()
+    if objective.l2 > 0.0:
+        raise ValueError(
+            f"`exact` needs `l2`=0, got {objective.l2:g}: with a ridge term it is no linear program"
+        )
+    pieces, B = objective.pieces(), hypotheses.functions(objective.n_outputs)
+    if pieces is None:
+        raise ValueError("`exact` needs a piecewise linear loss: absolute, quantile or multiclass_hinge")
+    if B is None:
+        raise ValueError("`exact` needs a learner whose span is known: stumps or a finite set")
+    n_nonzeros = int(np.diff(B.tocsr().indptr) @ np.diff(pieces.slopes.tocsc().indptr)) + len(pieces.group)
+    if n_nonzeros > max_nonzeros:
+        raise ValueError(
+            f"`exact` needs a linear program with {n_nonzeros:,} non-zeros, more than `max_nonzeros`="
+            f"{max_nonzeros:,}: use fewer rows or `max_bins`, or allow more (memory and time grow)"
+        )
+    f_0 = np.empty(pieces.linear.shape)
+    f_0[:] = base
+    n_groups, n_pieces = len(pieces.weight), len(pieces.group)
+    groups = sp.csr_array((np.ones(n_pieces), (pieces.group, np.arange(n_pieces))), (n_groups, n_pieces))
+    gains = pieces.constants + pieces.slopes @ f_0.ravel()
+    orthogonal, linear = (pieces.slopes @ B).T.tocsr(), B.T @ pieces.linear.ravel()
+    found = linprog(
+        -gains,
+        A_eq=sp.vstack([groups, orthogonal], "csr"),
+        b_eq=np.concatenate([pieces.weight, -linear]),
+        bounds=(0.0, None),
+        method="highs-ipm",
+        # HiGHS forgets a limit that has passed before its interior point method begins
+        options={"time_limit": max(time_limit, 1.0), "primal_feasibility_tolerance": 1e-10},
+    )
+    if found.status == 1:
+        raise TimeoutError(
+            f"the linear program was not solved within `time_limit`={time_limit:g} s: use fewer rows or "
+            "`max_bins`, or allow more"
+        )
+    if found.status != 0:
+        raise RuntimeError(f"the linear program was not solved: {found.message}")
+    shares = np.maximum(found.x, 0.0)
+    shares *= (pieces.weight / np.maximum(groups @ shares, 1e-300))[pieces.group]
+    coefficients = found.eqlin.marginals[n_groups:]  # of the functions, in an optimal model
+    excess = np.abs(linear + orthogonal @ shares)
+    dual = pieces.constant + float(np.sum(pieces.linear * f_0)) + float(gains @ shares)
+    F = f_0 + (B @ coefficients).reshape(f_0.shape)
+    # ⟨u, f − f₀⟩ for an optimal f, which would be 0 if u were exactly orthogonal
+    charge = TRUST * float(np.sum(excess * (1.0 + np.abs(coefficients))))
+    return Optimum(dual - charge, objective.value(F), time.perf_counter() - began)
