@@ -2,8 +2,8 @@
 
     python benchmarks/training.py
 
-Ours: multiclass hinge, residual, `Additive(n_steps=2, smooth=False)` (all stumps at once, the setting that
-fits a training set fastest), stopped by a callback that looks at the training error after every round; where
+Ours: multiclass hinge, residual, `Additive(smooth=False)` (all stumps at once, the setting that fits a
+training set fastest), stopped by a callback that looks at the training error after every round; where
 the hinge does not get there, softmax, to XGBoost's log-loss.  Also timed: `additive` at its defaults and one
 `stump` a round.  A peer is timed for the smallest number of rounds that gets there, known beforehand.  All
 from raw X, binning included.  The test errors say what the fitted models are worth.
@@ -32,7 +32,7 @@ TEST = ("letter", "pendigits", "satimage")  #: sets that come with a test set
 MEAN_GOAL, LEAST_GOAL = 10.0, 4.0
 OURS = "convexboost"
 SMOOTH, STUMPS, PLAIN = f"{OURS}, additive", f"{OURS}, stump", f"{OURS}, plain fit of as many rounds"
-LEARNERS = {OURS: Additive(n_steps=2, smooth=False), SMOOTH: "additive", STUMPS: "stump"}
+LEARNERS = {OURS: Additive(smooth=False), SMOOTH: "additive", STUMPS: "stump"}
 EVERY = {OURS: 1, SMOOTH: 1, STUMPS: 10}  #: rounds between two looks at the training error
 LIMITS = {OURS: 10_000, SMOOTH: 500, STUMPS: 10_000}  #: rounds
 
@@ -170,12 +170,19 @@ def goal_for(problem: Problem, error: float, log_loss: float, limit: int, thread
 def compare(problem: Problem, arguments: argparse.Namespace) -> dict[str, Any]:
     """Run one data set and return all that the page says of it."""
     threads = arguments.threads
-    error, log_loss, how = target(problem, arguments.rounds, threads)
+    known = common.load(arguments.out)["training"]["data"][problem.name] if arguments.reuse else None
+    if known:
+        error, log_loss, how = (known["target"][key] for key in ("error", "log_loss", "how"))
+    else:
+        error, log_loss, how = target(problem, arguments.rounds, threads)
     goal, rounds = goal_for(problem, error, log_loss, arguments.limit, threads)
-    settings = [
-        peers.search(peer, problem, goal.measure, goal.value, threads, _cap(peer, arguments))
-        for peer in PEERS.values()
-    ]
+    if known:
+        settings = [Setting(**setting) for setting in known["settings"].values()]
+    else:
+        settings = [
+            peers.search(peer, problem, goal.measure, goal.value, threads, _cap(peer, arguments))
+            for peer in PEERS.values()
+        ]
     settings = [checked(goal, s, problem, threads) if s.reached else s for s in settings]
     tasks: dict[str, Any] = {}
     for which in LEARNERS if rounds else ():
@@ -325,6 +332,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=300, help="of XGBoost: they set the target (300)")
     parser.add_argument("--peer-rounds", type=int, default=10_000, help="no other peer may use more")
     parser.add_argument("--limit", type=int, default=10_000, help="rounds ours may use (10,000)")
+    parser.add_argument("--reuse", action="store_true", help="the peers' settings that an earlier run found")
     arguments = common.parse(parser, data=["pendigits"], rounds=30, peer_rounds=100, limit=2000)
     found = {}
     for name in arguments.data:

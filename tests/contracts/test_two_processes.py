@@ -62,7 +62,8 @@ class Part:
     def shared_mass(self, j, width):
         column = np.zeros(len(self.sample), np.uint8) if j is None else self.sample.column(j)
         out = np.zeros((self.sample.mapper.offsets[-1], width), np.int64)
-        self.sample._add_pairs(column, 0, self.sample.n_features, out)
+        features = np.arange(self.sample.n_features)
+        self.sample._add_pairs(column, features, 0, len(features), out)
         return out
 
     def __getattr__(self, name):

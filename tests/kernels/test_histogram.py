@@ -69,12 +69,12 @@ def test_kernels_add_to_what_is_there(binned):
 
 
 def test_pairs(binned):
-    column, width = binned.codes[1], 5
+    column, width, features = binned.codes[1], 5, np.arange(len(binned.codes))[::-1]
     weight = np.rint(binned.weight * FACTOR).astype(np.int64)
     shape = (binned.offsets[-1], width)
     out = in_parts(
         lambda first, last, out: add_pairs(
-            binned.codes, binned.offsets, column, binned.weight, FACTOR, first, last, out
+            binned.codes, binned.offsets, features, column, binned.weight, FACTOR, first, last, out
         ),
         len(binned.codes),
         shape,
@@ -83,7 +83,7 @@ def test_pairs(binned):
     np.testing.assert_array_equal(out, twin)
     out = in_parts(
         lambda first, last, out: add_pairs_sparse(
-            *binned.compressed(), binned.offsets, column, binned.weight, FACTOR, first, last, out
+            *binned.compressed(), binned.offsets, features, column, binned.weight, FACTOR, first, last, out
         ),
         len(binned.codes),
         shape,

@@ -105,22 +105,31 @@ def add_signs(codes, offsets, rows, plus, minus, weight, factor, first, last, ou
 
 
 @njit(cache=True, nogil=True)
-def add_pairs(codes, offsets, column, weight, factor, first, last, out):
-    """out[bin of n, column[n]] += weight[n]·factor, rounded: what bins share with the values of a column."""
-    n_samples = len(weight)
-    for j in range(first, last):
-        own = codes[j]
-        for n in range(n_samples):
-            out[offsets[j] + own[n], column[n]] += _fixed(weight[n] * factor)
+def add_pairs(codes, offsets, features, column, weight, factor, first, last, out):
+    """out[bin of n, column[n]] += weight[n]·factor, rounded: what bins share with the values of a column.
+
+    For features[first:last].
+    """
+    block = np.empty(BLOCK, np.int64)
+    for begin in range(0, len(weight), BLOCK):
+        end = min(begin + BLOCK, len(weight))
+        for n in range(begin, end):
+            block[n - begin] = _fixed(weight[n] * factor)
+        for i in range(first, last):
+            own, offset = codes[features[i]], offsets[features[i]]
+            for n in range(begin, end):
+                out[offset + own[n], column[n]] += block[n - begin]
 
 
 @njit(cache=True, nogil=True)
-def add_pairs_sparse(pointers, indices, codes, default, offsets, column, weight, factor, first, last, out):
+def add_pairs_sparse(
+    pointers, indices, codes, default, offsets, features, column, weight, factor, first, last, out
+):
     """As `add_pairs`, for columns that store only the rows outside their default bin."""
     total = np.zeros(out.shape[1], np.int64)
     for n in range(len(weight)):
         total[column[n]] += _fixed(weight[n] * factor)
-    for j in range(first, last):
+    for j in features[first:last]:
         rest = offsets[j] + default[j]
         for c in range(len(total)):
             out[rest, c] += total[c]

@@ -288,8 +288,7 @@ class BinnedSample(ABC):
         wanted = np.arange(self.n_features) if features is None else features
 
         def task(first: int, last: int) -> None:
-            for j in wanted[first:last]:
-                self._add_pairs(column, j, j + 1, out)
+            self._add_pairs(column, wanted, first, last, out)
 
         parallel.run(task, len(wanted), len(self) * len(wanted), self.n_threads)
         return out
@@ -307,7 +306,9 @@ class BinnedSample(ABC):
     def _add_rows(self, G: Array, factor: float, first: int, last: int, out: NDArray[np.int64]) -> None: ...
 
     @abstractmethod
-    def _add_pairs(self, column: Codes, first: int, last: int, out: NDArray[np.int64]) -> None: ...
+    def _add_pairs(
+        self, column: Codes, features: Any, first: int, last: int, out: NDArray[np.int64]
+    ) -> None: ...
 
 
 class DenseSample(BinnedSample):
@@ -366,8 +367,9 @@ class DenseSample(BinnedSample):
     def _add_rows(self, G: Array, factor: float, first: int, last: int, out: NDArray[np.int64]) -> None:
         add_rows(self.codes, self.mapper.offsets, G, self.space.weight, factor, first, last, out)
 
-    def _add_pairs(self, column: Codes, first: int, last: int, out: NDArray[np.int64]) -> None:
-        add_pairs(self.codes, self.mapper.offsets, column, self.space.weight, self.unit, first, last, out)
+    def _add_pairs(self, column: Codes, features: Any, first: int, last: int, out: NDArray[np.int64]) -> None:
+        offsets, weight = self.mapper.offsets, self.space.weight
+        add_pairs(self.codes, offsets, features, column, weight, self.unit, first, last, out)
 
 
 class SparseSample(BinnedSample):
@@ -405,13 +407,14 @@ class SparseSample(BinnedSample):
             out,
         )
 
-    def _add_pairs(self, column: Codes, first: int, last: int, out: NDArray[np.int64]) -> None:
+    def _add_pairs(self, column: Codes, features: Any, first: int, last: int, out: NDArray[np.int64]) -> None:
         add_pairs_sparse(
             self.pointers,
             self.indices,
             self.codes,
             self.default,
             self.mapper.offsets,
+            features,
             column,
             self.space.weight,
             self.unit,
