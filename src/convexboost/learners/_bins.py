@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import groupby
 from typing import Any
 
 import joblib
@@ -63,6 +62,17 @@ class Column:
         index = np.searchsorted(self.categories, values).clip(max=len(self.categories) - 1)
         known = self.categories[index] == values
         return np.where(known, self.category_codes[index], self.n_bins).astype(np.uint8)
+
+    def search(self, table: Array) -> tuple[Array, Array]:
+        """Return cuts, and the rows of a table over the bins in their order: a category lies between two."""
+        if self.cuts is not None:
+            return self.cuts, table
+        assert self.categories is not None
+        assert self.category_codes is not None
+        cuts = np.column_stack([np.nextafter(self.categories, -np.inf), self.categories]).ravel()
+        rows = np.full(len(cuts) + 2, self.n_bins)
+        rows[1 : len(cuts) : 2] = self.category_codes
+        return cuts, table[rows]
 
     @classmethod
     def numeric(cls, values: Array, weight: Array | None, max_bins: int) -> Column:
@@ -217,23 +227,15 @@ class BinnedInputs:
         return self._cache[j]
 
     def add_tables(self, F: Array, features: Sequence[int], tables: Sequence[Array]) -> None:
-        """F[n, :] += Σ table[bin of n in its feature], in the order given.
-
-        Numeric columns that follow each other are added in one pass, without writing out their bins.
-        """
-        for in_one_pass, run in groupby(zip(features, tables, strict=True), self._has_cuts):
-            if in_one_pass:
-                self._add_run(F, *zip(*run, strict=True))
-            else:
-                for j, table in run:
-                    add_lookup(F, self.column(j), table, 0, len(F))
-
-    def _has_cuts(self, term: tuple[int, Array]) -> bool:
-        return self.mapper.columns[term[0]].cuts is not None and not sp.issparse(self.X)
-
-    def _add_run(self, F: Array, features: Sequence[int], tables: Sequence[Array]) -> None:
-        columns, (table, table_ends) = np.array(features), _stack(tables)
-        cuts, cut_ends = self.mapper.cuts(features)
+        """F[n, :] += Σ table[bin of n in its feature], in the order given: one pass, no bins written out."""
+        if sp.issparse(self.X):
+            for j, table in zip(features, tables, strict=True):
+                add_lookup(F, self.column(j), table, 0, len(F))
+            return
+        searched = [self.mapper.columns[j].search(table) for j, table in zip(features, tables, strict=True)]
+        cuts, cut_ends = _stack([cuts for cuts, _ in searched])
+        table, table_ends = _stack([table for _, table in searched])
+        columns = np.asarray(features, np.int64)
 
         def task(start: int, stop: int) -> None:
             add_tables(F, self.X, columns, cuts, cut_ends, table, table_ends, start, stop)
