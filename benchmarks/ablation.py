@@ -18,8 +18,7 @@ from numba import njit
 import common
 from common import geometric_mean, median, number, replaced, spread, table
 from convexboost.core import AdditiveModel, Gradient, Hypothesis, PairGradient, RidgeGradient
-from convexboost.kernels.histogram import add_signs
-from convexboost.learners._bins import BinMapper, DenseSample
+from convexboost.learners._bins import BinMapper
 from convexboost.learners._histogram import BinFunction, PairTable, StumpSet
 from convexboost.learners.stump import Stump
 from convexboost.objectives._base import LocalScores
@@ -122,37 +121,6 @@ def no_running_sums() -> Iterator[None]:
 
 
 @contextmanager
-def no_fixed_point() -> Iterator[None]:
-    """The histogram of the changed rows is kept in floats: it drifts and depends on the order of rows."""
-    token, sums = None, np.empty(0)
-
-    def wrap(histogram: Callable[..., Any]) -> Callable[..., Any]:
-        def floats(self: DenseSample, gradient: Gradient) -> np.ndarray:
-            nonlocal token, sums
-            if not isinstance(gradient, PairGradient):
-                return histogram(self, gradient)
-
-            def add(rows: np.ndarray, plus: np.ndarray, sign: int) -> None:
-                rest = gradient.minus, self.space.weight, sign, 0, self.n_features, sums
-                add_signs(self.codes, self.mapper.offsets, rows, plus, *rest)
-
-            since = gradient.since
-            if since is None or since.token is not token:
-                sums = np.zeros((self.mapper.offsets[-1], gradient.n_outputs))
-                add(np.empty(0, np.int64), gradient.plus, 1)
-            else:
-                add(since.rows, since.plus, -1)
-                add(since.rows, gradient.plus[since.rows], 1)
-            token = gradient.token
-            return sums
-
-        return floats
-
-    with switched(DenseSample, "histogram", wrap):
-        yield
-
-
-@contextmanager
 def no_symbolic_ridge() -> Iterator[None]:
     """The ridge term of the subgradient is summed over the rows, not taken from the pair table."""
 
@@ -181,7 +149,7 @@ def no_collapse() -> Iterator[None]:
 
 @contextmanager
 def no_row_pass() -> Iterator[None]:
-    """The tables are added feature by feature, each in a pass of its own (categories always are)."""
+    """The tables are added feature by feature, each in a pass of its own."""
     with switched(BinFunction, "add_all", lambda _: Hypothesis.add_all.__func__):
         yield
 
@@ -214,7 +182,6 @@ TRICKS: tuple[tuple[str, str, Callable[[], Any], dict[str, Any], str], ...] = (
     ("changed rows", WITH, no_changed_rows, {}, no_changed_rows.__doc__),
     ("pair gradients", WITH, no_pair_gradients, {}, no_pair_gradients.__doc__),
     ("fused score pass", WITH, no_fused_pass, {}, no_fused_pass.__doc__),
-    ("fixed point", WITH, no_fixed_point, {}, no_fixed_point.__doc__),
     ("symbolic ridge", WITH_L2, no_symbolic_ridge, {"l2": L2}, no_symbolic_ridge.__doc__),
     ("collapsed model", PREDICTION, no_collapse, {}, no_collapse.__doc__),
     ("one pass over the rows", PREDICTION, no_row_pass, {}, no_row_pass.__doc__),

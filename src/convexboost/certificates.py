@@ -40,7 +40,7 @@ from convexboost.core import (
 #: Cuts kept.  When there are more, the best mean so far takes the place of the two least useful ones.
 MAX_CUTS = 40
 #: A cut is the mean over a block of rounds: at least so many, and this share of the rounds so far.
-MIN_BLOCK, BLOCK_SHARE = 10, 0.05
+MIN_BLOCK, BLOCK_SHARE = 20, 0.1
 #: Exchanges of weight between two cuts for each new one, and when a bound is asked for.
 FEW, MANY = 40, 10_000
 

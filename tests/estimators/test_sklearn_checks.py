@@ -31,7 +31,10 @@ ESTIMATORS = [
         "multiclass_hinge", "class_stump", n_rounds=12, step="adanorm:4", output="average", n_jobs=1
     ),
     ConvexBoostClassifier("multiclass_hinge", "stump", "repeated", n_rounds=4, output="last", l2=0.01),
-    ConvexBoostClassifier("softmax", DecisionTreeRegressor(max_depth=2), "naive", n_rounds=4),
+    # Short steps: once all is fitted, rounding chooses between a tree's equally good splits.
+    ConvexBoostClassifier(
+        "softmax", DecisionTreeRegressor(max_depth=2), "naive", n_rounds=4, step="inverse_sqrt"
+    ),
     ConvexBoostClassifier("softmax", GaussianNB(), "error_feedback", n_rounds=8, step="polyak"),
     ConvexBoostRegressor(n_rounds=20),
     ConvexBoostRegressor("absolute", "sign_stump", "dual_averaging", n_rounds=60),
