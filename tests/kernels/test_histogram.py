@@ -8,6 +8,7 @@ from convexboost.kernels.histogram import (
     add_pairs_sparse,
     add_rows,
     add_rows_sparse,
+    dot,
     fixed_point_factor,
 )
 from tests import reference
@@ -89,6 +90,11 @@ def test_pairs(binned):
         shape,
     )
     np.testing.assert_array_equal(out, twin)
+
+
+def test_dot():
+    A, B = np.random.default_rng(2).normal(size=(2, 37, 3))
+    np.testing.assert_allclose(dot(A, B), np.sum(A * B), rtol=1e-13)
 
 
 def test_lookup_in_parts(binned):

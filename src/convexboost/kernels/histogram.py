@@ -149,6 +149,15 @@ def add_lookup(F, codes, table, start, stop):
             F[n, k] += table[c, k]
 
 
+@njit(cache=True, nogil=True, fastmath={"reassoc"})
+def dot(A, B):
+    """Return the inner product of two tables; always in the same order."""
+    a, b, total = A.ravel(), B.ravel(), 0.0
+    for i in range(len(a)):
+        total += a[i] * b[i]
+    return total
+
+
 def fixed_point_factor(largest: float) -> float:
     """Return a power of two that brings any mean of numbers up to `largest` just under 2^61."""
     return float(np.ldexp(1.0, 61 - int(np.ceil(np.log2(largest))))) if largest > 0.0 else 1.0

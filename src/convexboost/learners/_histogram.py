@@ -38,7 +38,7 @@ from convexboost.core import (
     merge,
 )
 from convexboost.kernels import parallel
-from convexboost.kernels.histogram import add_lookup
+from convexboost.kernels.histogram import add_lookup, dot
 from convexboost.kernels.stumps import CLASS, leaf_counts, project, pursue, subtract
 from convexboost.learners._bins import MAX_BINS, BinMapper, BinnedSample, bin_sample
 
@@ -317,7 +317,7 @@ class BinPosition(Position):
 
     def dot(self, gradient: Gradient) -> float:
         """⟨∇, f − f₀⟩."""
-        return float(np.einsum("bk,bk->", self.table, self.stumps.histogram(gradient)))
+        return float(dot(self.table, self.stumps.histogram(gradient)))
 
     def state(self) -> Array:
         """Return the table."""
