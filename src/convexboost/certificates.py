@@ -243,7 +243,10 @@ class Certificate:
         if bound.name == "floor" and floor is not None:
             yield f"It is at most {self._above(floor)} above the optimum, because {floor.assumption}."
         if self.products is None:
-            yield "There are too many bins to know the span of the weak learners, so C1 and C2 are missing."
+            yield (
+                "There are too many bins to look for the span of the weak learners here, so C1 and C2 are "
+                "missing; `certify` looks for it up to 4,096 bins."
+            )
         if self.met < self.objective:
             yield f"While the bound was improved, a model with the objective {self.met:.6g} was met."
         if bound.name == "none":
