@@ -482,7 +482,7 @@ def test_the_text_without_a_known_span():
     assert "every function whatever" in str(certificate(l2=0.1, knows_span=False))
     assert "every function whatever" in certificate(knows_span=False).ball(1.0).assumption
     text = str(certificate(l2=0.1, products=None))
-    assert "too many bins to look for the span of the weak learners, so C1 and C2 are missing" in text
+    assert "too many bins to look for the span of the weak learners here, so C1 and C2 are missing" in text
     assert certificate(products=None).ball(1.0) is None
     assert certificate(products=None, l2=1.0).ridge() is None
 
