@@ -491,4 +491,7 @@ class StumpLearner:
     ) -> StumpSet:
         """Bin the training inputs, anew or by the `mapper` of a model."""
         sample = bin_sample(X, space, self.max_bins, categorical, n_threads, mapper)
-        return StumpSet(sample, self.kind, int(self.max_table_mb * 2**20))
+        return self._set(sample, int(self.max_table_mb * 2**20))
+
+    def _set(self, sample: BinnedSample, max_table_bytes: int) -> StumpSet:
+        return StumpSet(sample, self.kind, max_table_bytes)

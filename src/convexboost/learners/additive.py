@@ -16,7 +16,6 @@ from convexboost.core import (
     ZERO,
     Array,
     Direction,
-    FunctionSpace,
     Gradient,
     Hypothesis,
     Target,
@@ -24,7 +23,7 @@ from convexboost.core import (
 )
 from convexboost.kernels.additive import average_projections
 from convexboost.kernels.stumps import VECTOR
-from convexboost.learners._bins import BinMapper, BinnedSample, bin_sample
+from convexboost.learners._bins import BinnedSample
 from convexboost.learners._histogram import (
     HistogramTarget,
     StumpLearner,
@@ -68,17 +67,8 @@ class Additive(StumpLearner):
         if not isinstance(self.smooth, bool | np.bool_):
             raise ValueError(f"`smooth` must be True or False, got {self.smooth!r}")
 
-    def bind(
-        self,
-        X: Any,
-        space: FunctionSpace,
-        categorical: Any = None,
-        n_threads: int = 1,
-        mapper: BinMapper | None = None,
-    ) -> AdditiveSet:
-        """Bin the training inputs, anew or by the `mapper` of a model."""
-        sample = bin_sample(X, space, self.max_bins, categorical, n_threads, mapper)
-        return AdditiveSet(sample, self.n_steps, self.smooth, int(self.max_table_mb * 2**20))
+    def _set(self, sample: BinnedSample, max_table_bytes: int) -> AdditiveSet:
+        return AdditiveSet(sample, self.n_steps, self.smooth, max_table_bytes)
 
 
 @dataclass(frozen=True)
