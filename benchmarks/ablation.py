@@ -21,7 +21,7 @@ from convexboost.core import AdditiveModel, Gradient, Hypothesis, PairGradient, 
 from convexboost.learners._bins import BinMapper
 from convexboost.learners._histogram import BinFunction, PairTable, StumpSet
 from convexboost.learners.stump import Stump
-from convexboost.objectives._base import LocalScores
+from convexboost.objectives._scores import LocalScores
 from convexboost.objectives.multiclass_hinge import MulticlassHinge
 from peers import Problem
 from phases import SETS, fit

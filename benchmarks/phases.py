@@ -31,7 +31,7 @@ from convexboost.core import Gradient, PairGradient
 from convexboost.learners._bins import BinMapper
 from convexboost.learners._histogram import HistogramTarget, PairTable, Span
 from convexboost.learners.stump import Stump
-from convexboost.objectives._base import LocalScores
+from convexboost.objectives._scores import LocalScores
 from convexboost.objectives.multiclass_hinge import MulticlassHinge
 from convexboost.steps import STEPS
 from convexboost.train import Result, Training

@@ -68,7 +68,7 @@ def optimum(
         )
     pieces, B = objective.pieces(), hypotheses.functions(objective.n_outputs)
     if pieces is None:
-        raise ValueError("`exact` needs a piecewise linear loss: absolute, quantile or multiclass_hinge")
+        raise ValueError("`exact` needs a piecewise linear loss: absolute, quantile, a hinge")
     if B is None:
         raise ValueError("`exact` needs a learner whose span is known: stumps or a finite set")
     n_nonzeros = int(np.diff(B.tocsr().indptr) @ np.diff(pieces.slopes.tocsc().indptr)) + len(pieces.group)

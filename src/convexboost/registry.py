@@ -11,14 +11,26 @@ from typing import Any
 
 
 @cache
-def available(package: str) -> dict[str, type[Any]]:
-    """Return the named classes in the modules of a package, e.g. "convexboost.objectives"."""
+def everything(package: str) -> dict[str, type[Any]]:
+    """Return the classes with a `name` in the modules of a package, e.g. "convexboost.objectives"."""
     found = {}
     for module in pkgutil.iter_modules(importlib.import_module(package).__path__, package + "."):
+        if module.name.startswith(package + "._"):
+            continue
         for cls in vars(importlib.import_module(module.name)).values():
             if inspect.isclass(cls) and cls.__module__ == module.name and "name" in vars(cls):
                 found[vars(cls)["name"]] = cls
     return dict(sorted(found.items()))
+
+
+@cache
+def available(package: str) -> dict[str, type[Any]]:
+    """Return those that can be made from their name alone."""
+
+    def complete(cls: type[Any]) -> bool:
+        return all(p.default is not p.empty for p in inspect.signature(cls).parameters.values())
+
+    return {name: cls for name, cls in everything(package).items() if complete(cls)}
 
 
 def resolve(parameter: str, spec: Any, classes: dict[str, type[Any]]) -> Any:

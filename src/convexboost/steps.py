@@ -258,7 +258,8 @@ def _distance_bound(scores: Scores) -> float:
     floor, slope = scores.constants.minimum, scores.gradient().norm
     if slope == 0.0:
         return 0.0
-    return (scores.value() - floor if floor is not None else max(abs(scores.value()), slope * slope)) / slope
+    # Without a known floor, 0: what is too small is doubled by `auto`.
+    return (scores.value() - floor if floor is not None else abs(scores.value()) or slope * slope) / slope
 
 
 STEPS: dict[str, type[Step]] = {

@@ -8,13 +8,13 @@ from sklearn.ensemble import AdaBoostClassifier
 
 from convexboost.core import Constants, FunctionSpace, Gradient
 from convexboost.learners.sign_stump import SignStump
-from convexboost.objectives._base import Loss
+from convexboost.objectives._base import RowLoss
 from convexboost.train import boost
 
 T = 25
 
 
-class Exponential(Loss):
+class Exponential(RowLoss):
     """l(f, y) = exp(−y f), y = ±1: a user's own loss."""
 
     name = "exponential"

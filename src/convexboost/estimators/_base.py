@@ -30,12 +30,14 @@ from convexboost.certificates import Certificate
 from convexboost.certify import certify
 from convexboost.core import AdditiveModel, Array, FunctionSpace
 from convexboost.diagnosis import Diagnosis, Run, count_hypotheses, diagnose, number
-from convexboost.estimators._frames import Columns, is_frame
+from convexboost.estimators._frames import Columns, is_frame, is_missing
 from convexboost.exact import MAX_NONZEROS
 from convexboost.learners._histogram import StumpLearner
 from convexboost.learners.classifier import Classifier
 from convexboost.learners.regressor import Regressor
-from convexboost.objectives._base import Loss, Pointwise
+from convexboost.objectives._base import Functional, Groups, Loss
+from convexboost.objectives._calculus import Coupling, Ridge
+from convexboost.objectives._custom import as_loss, is_custom
 from convexboost.registry import available, resolve
 from convexboost.train import OUTPUTS, Record, boost
 from convexboost.variants import ALGORITHMS
@@ -48,14 +50,15 @@ class Rows(NamedTuple):
     y: Any
     weight: Array | None
     offset: Array | None
+    groups: Groups | None = None
 
     def take(self, which: Any) -> Rows:
         """Return some of the rows."""
-        return Rows(*(None if part is None else part[which] for part in self))
+        return Rows(*(None if part is None else part[which] for part in self))  # type: ignore[arg-type]
 
-    def bind(self, loss: Loss, n_classes: int | None) -> Pointwise:
+    def bind(self, loss: Loss, n_classes: int | None) -> Functional:
         """Make the objective on these rows."""
-        return loss.bind(self.y, FunctionSpace.of(self.X.shape[0], self.weight), n_classes)
+        return loss.bind(self.y, FunctionSpace.of(self.X.shape[0], self.weight), n_classes, self.groups)
 
 
 class BaseConvexBoost(BaseEstimator):
@@ -88,17 +91,27 @@ class BaseConvexBoost(BaseEstimator):
             setattr(self, name, parameters[name])
 
     _task: str
+    _tasks: tuple[str, ...]  #: of the losses that fit
 
     def _fit(
-        self, X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any, offset: Any
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        X_val: Any,
+        y_val: Any,
+        offset: Any,
+        groups: Any = None,
+        groups_val: Any = None,
     ) -> BaseConvexBoost:
         self._check_parameters()
         loss, learner = self._loss(), self._learner()
-        rows, n_classes = self._training_rows(X, y, sample_weight, offset)
+        rows, n_classes = self._training_rows(X, y, sample_weight, offset, self._groups(loss, groups, X))
         rng = check_random_state(self.random_state)
-        rows, held_out = self._validation_rows(rows, X_val, y_val, rng)
+        rows, held_out = self._validation_rows(rows, X_val, y_val, groups_val, rng)
 
-        objective = rows.bind(loss, n_classes).with_l2(float(self.l2))
+        objective = rows.bind(loss, n_classes)
+        objective = objective.with_l2(objective.l2 + float(self.l2))
         categorical = np.flatnonzero(self._columns.categorical)
         hypotheses = learner.bind(rows.X, objective.space, categorical, self._n_threads())
         _check_columns(rows.offset, objective.n_outputs)
@@ -134,6 +147,7 @@ class BaseConvexBoost(BaseEstimator):
                 stacklevel=3,
             )
         self.loss_ = loss
+        self.constants_ = objective.constants
         self.model_: AdditiveModel = result.model
         self.history_ = result.history
         self.chosen_ = number(result.path.terms)
@@ -170,14 +184,13 @@ class BaseConvexBoost(BaseEstimator):
         has_validation = not np.isnan(history["validation"]).all()
         if X is not None and not trials and not has_validation:
             history = {**history, "validation": _trials.validation(self, X, y)}
-        constants = self.loss_.constants(len(self.model_.start))
         run = Run(
             history=history,
             chosen=self.chosen_,
             algorithm=_algorithm_name(self.algorithm, self.residual_decay),
             certificate=self.certificate_,
-            minimum=constants.minimum,
-            smooth=constants.smoothness is not None,
+            minimum=self.constants_.minimum,
+            smooth=self.constants_.smoothness is not None,
             diverged=self.stop_reason_.startswith("diverged"),
             reason=self.stop_reason_,
             output=self.output,
@@ -194,6 +207,7 @@ class BaseConvexBoost(BaseEstimator):
         sample_weight: Any = None,
         *,
         offset: Any = None,
+        groups: Any = None,
         radius: float | None = None,
         weight: float | None = None,
         exact: bool = False,
@@ -207,7 +221,7 @@ class BaseConvexBoost(BaseEstimator):
 
         Parameters
         ----------
-        X, y, sample_weight, offset
+        X, y, sample_weight, offset, groups
             As in `fit`.  The bins stay those of the model.
         radius : float, optional
             Assume that the best model is so far from the start at most: C1.  Without `l2` the bound is made
@@ -215,8 +229,8 @@ class BaseConvexBoost(BaseEstimator):
         weight : float, optional
             Assume that the best ensemble has at most this total weight: C1'.
         exact : bool, default=False
-            Solve a linear program: the optimum itself, for "absolute", "quantile" and "multiclass_hinge"
-            without `l2`, on small data.
+            Solve a linear program: the optimum itself, for piecewise linear losses (absolute, quantiles, the
+            hinges) without `l2`, on small data.
         polish : int, default=200
             Steps to improve the bound; not used with `exact`.
         time_limit : float, default=60
@@ -233,9 +247,16 @@ class BaseConvexBoost(BaseEstimator):
         check_consistent_length(X, targets)
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
         _check_weight(sample_weight, weights)
-        rows = Rows(X, targets, weights, None if offset is None else _check_offset(offset, len(weights)))
+        rows = Rows(
+            X,
+            targets,
+            weights,
+            None if offset is None else _check_offset(offset, len(weights)),
+            self._groups(self.loss_, groups, X),
+        )
         rows = rows if (weights > 0).all() else rows.take(weights > 0)
-        objective = rows.bind(self.loss_, len(model.start)).with_l2(float(self.l2))
+        objective = rows.bind(self.loss_, self._n_classes())
+        objective = objective.with_l2(objective.l2 + float(self.l2))
         _check_columns(rows.offset, objective.n_outputs)
         learner, categorical = self._learner(), np.flatnonzero(self._columns.categorical)
         options = {"mapper": model.mapper} if isinstance(learner, StumpLearner) else {}
@@ -262,7 +283,9 @@ class BaseConvexBoost(BaseEstimator):
 
     # -- input -------------------------------------------------------------------------------------
 
-    def _training_rows(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> tuple[Rows, int | None]:
+    def _training_rows(
+        self, X: Any, y: Any, sample_weight: Any, offset: Any, groups: Groups | None
+    ) -> tuple[Rows, int | None]:
         """Check everything that has a row per sample; rows of zero weight are not part of the space."""
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
@@ -272,13 +295,16 @@ class BaseConvexBoost(BaseEstimator):
         y = self._check_targets(y)
         check_consistent_length(X, y)
         weight = None if sample_weight is None else _check_weight(sample_weight, X)
-        rows = Rows(X, y, weight, None if offset is None else _check_offset(offset, X.shape[0]))
+        offset = None if offset is None else _check_offset(offset, X.shape[0])
+        rows = Rows(X, y, weight, offset, groups)
         if weight is not None and not (weight > 0).all():
             rows = rows.take(weight > 0)
         targets, n_classes = self._encode_targets(rows.y)
         return rows._replace(y=targets), n_classes
 
-    def _validation_rows(self, rows: Rows, X_val: Any, y_val: Any, rng: Any) -> tuple[Rows, Rows | None]:
+    def _validation_rows(
+        self, rows: Rows, X_val: Any, y_val: Any, groups_val: Any, rng: Any
+    ) -> tuple[Rows, Rows | None]:
         """Return what to train on and what to validate on: the rows given, some held out, or none."""
         if (X_val is None) != (y_val is None):
             missing = "y_val" if y_val is None else "X_val"
@@ -293,7 +319,13 @@ class BaseConvexBoost(BaseEstimator):
         targets = self._encode_validation_targets(y_val)
         if X_val.shape[0] != len(targets):
             raise ValueError(f"`y_val` must have {X_val.shape[0]} rows like `X_val`, got {len(targets)}")
-        return rows, Rows(X_val, targets, None, None)
+        groups = None
+        if rows.groups is not None:
+            if groups_val is None:
+                name = self._group_parameter
+                raise ValueError(f"`{name}_val` is missing: `{name}` of the rows in `X_val`")
+            groups = self._groups(self._loss(), groups_val, X_val, "_val")
+        return rows, Rows(X_val, targets, None, None, groups)
 
     def _check_inputs(self, X: Any, *, reset: bool = False, parameter: str = "X") -> Any:
         tags = get_tags(self).input_tags
@@ -313,6 +345,27 @@ class BaseConvexBoost(BaseEstimator):
         _check_feature_names(self, X, reset=reset)
         _check_n_features(self, X, reset=reset)
         return check_array(self._columns.encode(X), estimator=self, input_name=parameter, **options)
+
+    _group_parameter = "groups"
+
+    def _groups(self, loss: Loss, groups: Any, X: Any, suffix: str = "") -> Groups | None:
+        """Check the labels of the groups; a loss that needs none must not be given any, and vice versa."""
+        name = self._group_parameter + suffix
+        if groups is None:
+            if loss.needs_groups:
+                raise ValueError(f"`{name}` is needed by the loss {loss}: one label per row")
+            return None
+        if not loss.takes_groups:
+            raise ValueError(f"`{name}` was given, but the loss {loss} does not use it")
+        labels, n_rows = np.asarray(groups), _n_rows(X)
+        if labels.shape != (n_rows,):
+            raise ValueError(f"`{name}` must have shape ({n_rows},) like the rows of `X`, got {labels.shape}")
+        if any(map(is_missing, labels)) if labels.dtype == object else (labels != labels).any():
+            raise ValueError(f"`{name}` must not contain missing labels")
+        return Groups(labels)
+
+    def _n_classes(self) -> int | None:
+        return None
 
     def _check_targets(self, y: Any) -> Any:
         raise NotImplementedError
@@ -389,10 +442,17 @@ class BaseConvexBoost(BaseEstimator):
     def _loss(self) -> Any:
         classes = available("convexboost.objectives")
         loss = resolve("loss", self.loss, classes)
+        if isinstance(loss, Coupling | Ridge):
+            raise ValueError(f"`loss` {loss!r} has no targets: add it to a loss")
         if not isinstance(loss, Loss):
-            raise ValueError(f"`loss` must be a name or a Loss, got {self.loss!r}")
-        if loss.task != self._task:
-            fitting = ", ".join(name for name, cls in classes.items() if cls.task == self._task)
+            if not is_custom(loss):
+                raise ValueError(
+                    "`loss` must be a name, a Loss, or an object with a method `evaluate`, `total` or "
+                    f"`value`, got {self.loss!r}"
+                )
+            loss = as_loss(loss)
+        if loss.task not in self._tasks:
+            fitting = ", ".join(name for name, cls in classes.items() if cls.task in self._tasks)
             raise ValueError(f"`loss` must be a {self._task} loss ({fitting}), got {self.loss!r}")
         return loss
 
@@ -446,6 +506,10 @@ def _as_columns(X: Any) -> Any:
     if is_frame(X) or sp.issparse(X) or (isinstance(X, np.ndarray) and X.ndim == 2):
         return X
     return check_array(X, dtype=None, ensure_all_finite=False, accept_sparse=True)
+
+
+def _n_rows(X: Any) -> int:
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
 def _check_weight(given: Any, X: Any) -> Array:

@@ -69,7 +69,9 @@ def validation(model: Any, X: Any, y: Any) -> Array:
     if model.output == "average":  # the stages of an average are not the iterates
         return out
     start = model.model_.start
-    objective = model.loss_.bind(targets, FunctionSpace.of(len(targets)), len(start))
+    if model.loss_.needs_groups:  # there are none here
+        return out
+    objective = model.loss_.bind(targets, FunctionSpace.of(len(targets)), model._n_classes())
     values = [objective.value(np.tile(start, (len(targets), 1)))]
     values += [objective.value(F) for F in model.model_.staged_predict(X)]
     trained = model.history_["objective"][: len(values)]

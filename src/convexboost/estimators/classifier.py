@@ -16,12 +16,11 @@ from sklearn.utils.validation import check_is_fitted
 from convexboost.core import Array, blocks
 from convexboost.estimators._base import BaseConvexBoost
 from convexboost.estimators._frames import is_missing
-from convexboost.objectives._base import LinkLoss
 
 
 def _has_link(estimator: ConvexBoostClassifier) -> bool:
     loss = getattr(estimator, "loss_", None) or estimator._loss()
-    if not isinstance(loss, LinkLoss):
+    if loss.find_link() is None:
         raise AttributeError(
             f"`loss` {estimator.loss!r} gives no probabilities; use loss='softmax', or calibrate"
         )
@@ -34,7 +33,8 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
     Parameters
     ----------
     loss : str or Loss, default="softmax"
-        "softmax" (has `predict_proba`), "multiclass_hinge" (Crammer and Singer), or an object.
+        "softmax" (has `predict_proba`), "multiclass_hinge" (Crammer and Singer); for two classes also
+        "logistic", "exponential", "hinge", "squared_hinge"; a Loss; or your own (docs/add-a-loss.md).
     learner : str, learner or scikit-learn estimator, default="stump"
         "stump", "class_stump", "sign_stump", "additive" (all stumps at once), an object such as
         ``Stump(max_bins=64)``, or any scikit-learn regressor or classifier.
@@ -60,6 +60,7 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
     """
 
     _task = "classification"
+    _tasks = ("classification", "binary", "any")
 
     def __init__(
         self,
@@ -96,13 +97,16 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
         X_val: Any = None,
         y_val: Any = None,
         offset: Any = None,
+        groups: Any = None,
+        groups_val: Any = None,
     ) -> ConvexBoostClassifier:
         """Fit to class labels of any kind.
 
         `offset` is a fixed score per row and class; training then starts from it, not from the best constant,
-        and predictions are what was learned on top of it.
+        and predictions are what was learned on top of it.  `groups` is a label per row, for losses that know
+        groups; `groups_val` the same for `X_val`.
         """
-        self._fit(X, y, sample_weight, X_val, y_val, offset)
+        self._fit(X, y, sample_weight, X_val, y_val, offset, groups, groups_val)
         return self
 
     def decision_function(self, X: Any) -> Array:
@@ -111,14 +115,14 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class with the largest score."""
-        F = self._scores(X)
-        return self.classes_[F.argmax(axis=1)]
+        winner = _winner(self._scores(X))
+        return self.classes_[winner]
 
     @available_if(_has_link)
     def predict_proba(self, X: Any) -> Array:
         """Return the probability of each class."""
         check_is_fitted(self)
-        return self.loss_.link(self._scores(X))
+        return _probabilities(self.loss_.find_link()(self._scores(X)))
 
     @available_if(_has_link)
     def predict_log_proba(self, X: Any) -> Array:
@@ -132,13 +136,13 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
     def staged_predict(self, X: Any) -> Iterator[NDArray[Any]]:
         """Yield the predicted classes after each round."""
         for F in self._staged_scores(X):
-            yield self.classes_[F.argmax(axis=1)]
+            yield self.classes_[_winner(F)]
 
     @available_if(_has_link)
     def staged_predict_proba(self, X: Any) -> Iterator[Array]:
         """Yield the class probabilities after each round."""
         for F in self._staged_scores(X):
-            yield self.loss_.link(F)
+            yield _probabilities(self.loss_.find_link()(F))
 
     def _check_targets(self, y: Any) -> NDArray[Any]:
         y = column_or_1d(y, warn=True)
@@ -158,6 +162,9 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
             )
         return self._class_numbers(y), len(self.classes_)
 
+    def _n_classes(self) -> int:
+        return len(self.classes_)
+
     def _encode_validation_targets(self, y: Any, parameter: str = "y_val") -> NDArray[np.int32]:
         y = column_or_1d(y)
         unknown = np.setdiff1d(y, self.classes_)
@@ -174,4 +181,15 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
 
 
 def _decision(F: Array) -> Array:
+    if F.shape[1] == 1:  # the score of a two-class loss
+        return F[:, 0]
     return F[:, 1] - F[:, 0] if F.shape[1] == 2 else F
+
+
+def _winner(F: Array) -> NDArray[np.intp]:
+    return (F[:, 0] > 0.0).astype(np.intp) if F.shape[1] == 1 else F.argmax(axis=1)
+
+
+def _probabilities(P: Array) -> Array:
+    """Return a column per class; a link may give that of the second class alone."""
+    return np.column_stack([1.0 - P, P]) if P.ndim == 1 or P.shape[1] == 1 else P

@@ -19,7 +19,8 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
     Parameters
     ----------
     loss : str or Loss, default="half_squared"
-        "half_squared", "absolute", "quantile" ("quantile:0.9"), or an object such as ``Quantile(0.9)``.
+        "half_squared", "absolute", "quantile" ("quantile:0.9"), "huber", "epsilon_insensitive", "poisson"; a
+        Loss such as ``Quantile(0.9)``; or an object of your own (docs/add-a-loss.md).
     learner : str, learner or scikit-learn estimator, default="stump"
         "stump", "sign_stump", ("class_stump" for several outputs), an object such as ``Stump(max_bins=64)``,
         or any scikit-learn regressor or classifier.
@@ -87,6 +88,7 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
     """
 
     _task = "regression"
+    _tasks = ("regression", "any")
 
     def __init__(
         self,
@@ -123,13 +125,16 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
         X_val: Any = None,
         y_val: Any = None,
         offset: Any = None,
+        groups: Any = None,
+        groups_val: Any = None,
     ) -> ConvexBoostRegressor:
         """Fit to targets of shape (n_samples,) or (n_samples, n_outputs).
 
         `offset` is a fixed score per row; training then starts from it instead of the best constant, and
-        `predict` returns what was learned on top of it.
+        `predict` returns what was learned on top of it.  `groups` is a label per row, for losses that know
+        groups; `groups_val` the same for `X_val`.
         """
-        self._fit(X, y, sample_weight, X_val, y_val, offset)
+        self._fit(X, y, sample_weight, X_val, y_val, offset, groups, groups_val)
         return self
 
     def predict(self, X: Any) -> Array:
@@ -142,7 +147,9 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
             yield self._shape(F)
 
     def _shape(self, F: Array) -> Array:
-        return F[:, 0] if self._one_dimensional else F
+        link = self.loss_.find_link()
+        F = F if link is None else link(F)
+        return F[:, 0] if self._one_dimensional and F.shape[1] == 1 else F
 
     def _check_targets(self, y: Any) -> Array:
         y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")

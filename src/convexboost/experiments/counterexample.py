@@ -16,12 +16,12 @@ import numpy as np
 from convexboost.algorithms import Algorithm
 from convexboost.core import Array, Constants, FunctionSpace
 from convexboost.learners.finite import FiniteSet
-from convexboost.objectives._base import Loss
+from convexboost.objectives._base import RowLoss
 from convexboost.steps import Step
 from convexboost.train import Result, boost
 
 
-class Slopes(Loss):
+class Slopes(RowLoss):
     """l(f, a) = a |f|: the target of a row is its slope.
 
     At the kink +a: with 0 there, a step that hits the kink exactly would let naive boosting escape.

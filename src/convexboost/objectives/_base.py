@@ -1,32 +1,21 @@
-"""From a loss to an objective with scores."""
+"""From a loss to an objective: what a convex functional is, and how row losses become one."""
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from convexboost.core import (
-    KINK,
-    Array,
-    Constants,
-    Direction,
-    FunctionSpace,
-    Gradient,
-    Move,
-    PairGradient,
-    Ray,
-    RidgeGradient,
-    blocks,
-)
+from convexboost.core import KINK, Array, Constants, FunctionSpace, Gradient, blocks
 from convexboost.kernels.histogram import add_lookup
+from convexboost.objectives._scores import LocalScores, Lookup
+from convexboost.objectives._start import minimise
 
 
 @dataclass(frozen=True)
@@ -59,18 +48,92 @@ class Pieces:
         )
 
 
-#: A function on the rows as (codes, table): its value in row n is table[codes[n]].
-Lookup = tuple[Any, Array]
+@dataclass(frozen=True)
+class Groups:
+    """Which rows belong together: queries, groups of people, the parts of one structure, nodes of a graph."""
+
+    labels: NDArray[Any]  #: one per row
+    weight: Array | None = None  #: one per row, the same within a group; None: 1
+
+    @classmethod
+    def of(cls, groups: Any) -> Groups | None:
+        """Take labels as they are."""
+        return groups if groups is None or isinstance(groups, Groups) else cls(np.asarray(groups))
+
+    def __getitem__(self, rows: Any) -> Groups:
+        return Groups(self.labels[rows], None if self.weight is None else self.weight[rows])
+
+    @cached_property
+    def numbers(self) -> NDArray[np.int64]:
+        """Return 0, 1, … instead of the labels."""
+        return np.unique(self.labels, return_inverse=True)[1].astype(np.int64, copy=False)
 
 
 class Loss(ABC):
+    """What a user names or gives: it meets targets and becomes a convex functional of the scores.
+
+    Losses can be added, multiplied by positive numbers, composed with affine maps of the scores
+    (`loss.affine(A, b)`), and combined by `maximum`; they print as formulas.
+    """
+
+    name: ClassVar[str]
+    #: "regression": y is (n, k) floats; "classification": class numbers 0 … K − 1, K outputs; "binary": two
+    #: classes, one output; "ranking": (n, 1) grades, one output; "any": whatever it meets.
+    task: ClassVar[str]
+    #: Whether `bind` needs `groups`.
+    needs_groups: bool = False
+
+    @property
+    def takes_groups(self) -> bool:
+        """Return whether `bind` can use `groups`."""
+        return self.needs_groups
+
+    @abstractmethod
+    def bind(
+        self, y: Any, space: FunctionSpace, n_classes: int | None = None, groups: Any = None
+    ) -> Functional:
+        """Check the targets and fix them."""
+
+    def formula(self, f: str = "f") -> str:
+        """Return the loss as a formula in y and the scores, called `f`."""
+        return f"{self.name}({f}, y)"
+
+    def find_link(self) -> Callable[[Array], Array] | None:
+        """Return the map from scores to what they stand for (see `LinkLoss`), if there is one."""
+        return None
+
+    def __str__(self) -> str:
+        return self.formula()
+
+    def __add__(self, other: Any) -> Loss:
+        from convexboost.objectives import _calculus
+
+        return _calculus.add(self, other) if _calculus.is_loss(other) else NotImplemented
+
+    def __radd__(self, other: Any) -> Loss:
+        from convexboost.objectives import _calculus
+
+        return _calculus.add(other, self) if _calculus.is_loss(other) else NotImplemented
+
+    def __mul__(self, factor: float) -> Loss:
+        from convexboost.objectives import _calculus
+
+        return _calculus.scale(self, factor)
+
+    __rmul__ = __mul__
+
+    def affine(self, A: Any, b: Any = 0.0) -> Loss:
+        """l(A f + b): the loss of scores that are an affine map of the model's."""
+        from convexboost.objectives import _calculus
+
+        return _calculus.affine(self, A, b)
+
+
+class RowLoss(Loss):
     """A convex function l(f, y) of one row's scores: R[F] = Σ_n p_n l(F_n, y_n).
 
     `evaluate` returns the row losses and a row-wise subgradient, exact mates, with no weight and no 1/N.
     """
-
-    name: ClassVar[str]
-    task: ClassVar[str]  #: "regression": y is (n, k) floats; "classification": class numbers 0 … K − 1
 
     @abstractmethod
     def evaluate(self, F: Array, y: Any) -> tuple[Array, Array]:
@@ -80,9 +143,13 @@ class Loss(ABC):
     def constants(self, n_outputs: int) -> Constants:
         """Return what is known of R for this many outputs."""
 
-    @abstractmethod
     def best_constant(self, y: Any, n_outputs: int, space: FunctionSpace) -> Array:
-        """Minimise R over constant functions, shape (n_outputs,)."""
+        """Minimise R over constant functions, shape (n_outputs,); by a search where there is no formula."""
+        # Rows with the same targets have the same losses.
+        distinct, inverse = np.unique(y, return_inverse=True, axis=0)
+        weight = np.bincount(inverse.ravel(), space.weight).astype(float, copy=False)
+        objective = Pointwise(self, distinct, space=FunctionSpace(weight), n_outputs=n_outputs)
+        return objective.search_start()
 
     def value(self, F: Array, y: Any) -> Array:
         """Return the losses alone."""
@@ -95,6 +162,13 @@ class Loss(ABC):
     def pieces(self, y: Any, n_outputs: int, space: FunctionSpace) -> Pieces | None:
         """Return R as a piecewise linear functional, None if it is not one."""
         return None
+
+    def check(self, y: Any) -> None:
+        """Raise ValueError for targets outside the domain of the loss."""
+
+    def count_outputs(self, n_outputs: int) -> int:
+        """Return how many outputs the model has; `n_outputs` is what the targets suggest."""
+        return n_outputs
 
     def advance(
         self,
@@ -117,44 +191,47 @@ class Loss(ABC):
             value += space.part(rows).mean(losses)
         return value, Gradient(G, space)
 
-    def bind(self, y: Any, space: FunctionSpace, n_classes: int | None = None) -> Pointwise:
+    def bind(
+        self, y: Any, space: FunctionSpace, n_classes: int | None = None, groups: Any = None
+    ) -> Pointwise:
         """Check the targets and fix them."""
-        y = np.asarray(y)
-        if len(y) != space.n_samples:
-            raise ValueError(f"`y` must have {space.n_samples} rows like `X`, got {len(y)}")
-        if self.task == "classification":
-            if n_classes is None:
-                n_classes = int(y.max()) + 1
-            return Pointwise(self, y.astype(np.int32, copy=False), n_classes, space)
-        y = np.ascontiguousarray(y.reshape(len(y), -1), float)
-        if not np.isfinite(y).all():
-            row = int(np.flatnonzero(~np.isfinite(y).all(axis=1))[0])
-            raise ValueError(f"`y` must be finite, got {y[row].tolist()} in row {row}")
-        return Pointwise(self, y, y.shape[1], space)
+        y, n_outputs = prepare(self, y, space, n_classes)
+        self.check(y)
+        return Pointwise(self, y, space=space, n_outputs=self.count_outputs(n_outputs))
 
 
-class LinkLoss(Loss):
-    """A loss whose scores stand for probabilities."""
+class LinkLoss(RowLoss):
+    """A loss whose scores stand for something else: class probabilities, a mean, sorted quantiles."""
 
     @abstractmethod
     def link(self, F: Array) -> Array:
-        """Return the probability of each class, (n, K)."""
+        """Return what the scores stand for: (n, K) probabilities, or (n, k) predictions."""
+
+    def find_link(self) -> Callable[[Array], Array] | None:
+        """Return `link`."""
+        return self.link
 
 
 @dataclass(frozen=True)
-class Pointwise:
-    """R[F] = Σ_n p_n l(F_n, y_n) + (l2/2) ‖F − start‖²."""
+class Functional(ABC):
+    """R[F] + (l2/2) ‖F − start‖², on the scores F of all rows."""
 
-    loss: Loss
-    y: Any
-    n_outputs: int
-    space: FunctionSpace
-    l2: float = 0.0
+    space: FunctionSpace = field(kw_only=True)
+    n_outputs: int = field(kw_only=True)
+    l2: float = field(default=0.0, kw_only=True)
+
+    @abstractmethod
+    def evaluate(self, F: Array) -> tuple[float, Array]:
+        """R[F] and a subgradient in L²(P), without the ridge term."""
+
+    @abstractmethod
+    def loss_constants(self) -> Constants:
+        """Return what is known of R without the ridge term."""
 
     @cached_property
     def constants(self) -> Constants:
         """Return what is known of R, the ridge term included."""
-        constants = self.loss.constants(self.n_outputs)
+        constants = self.loss_constants()
         if self.l2 == 0.0:
             return constants
         return replace(
@@ -164,17 +241,26 @@ class Pointwise:
             strong_convexity=constants.strong_convexity + self.l2,
         )
 
-    def with_l2(self, l2: float) -> Pointwise:
-        """Add a ridge term: it penalises the outputs at the training points, not coefficients."""
+    def with_l2(self, l2: float) -> Self:
+        """Set the ridge term: it penalises the outputs at the training points, not coefficients."""
         return replace(self, l2=l2)
 
-    def part(self, rows: slice) -> Pointwise:
-        """Return the share of some rows in R."""
-        return replace(self, y=self.y[rows], space=self.space.part(rows))
+    def parts(self) -> Iterator[tuple[slice, Functional]]:
+        """Yield rows and their share in R: temporary arrays stay small where rows are not coupled."""
+        yield slice(None), self
 
     def start(self) -> Array:
         """Return the best constant function."""
-        return self.loss.best_constant(self.y, self.n_outputs, self.space)
+        return self.search_start()
+
+    def search_start(self) -> Array:
+        """Minimise R over constant functions by a search."""
+
+        def risk(c: Array) -> tuple[float, Array]:
+            value, G = self.evaluate(np.tile(c, (self.space.n_samples, 1)))
+            return value, np.array([self.space.mean(column) for column in G.T])
+
+        return minimise(risk, self.n_outputs, getattr(self, "y", None))
 
     def scores(self, inputs: Any, start: Array, offset: Array | None = None) -> LocalScores:
         """Place the objective at the constant `start`, plus a fixed `offset` per row."""
@@ -182,15 +268,64 @@ class Pointwise:
 
     def value(self, F: Array) -> float:
         """R[F] without the ridge term."""
-        parts = ((self.part(rows), F[rows]) for rows in blocks(len(F)))
-        return sum(part.space.mean(part.loss.value(F, part.y)) for part, F in parts)
+        return self.evaluate(F)[0]
+
+    def prox(self, F: Array, size: float) -> Array | None:
+        """Minimise R + ‖· − F‖²/(2 size), where that has a formula."""
+        return None
+
+    def pieces(self) -> Pieces | None:
+        """Return R, without the ridge term, as a piecewise linear functional, if it is one."""
+        return None
+
+    def advance(
+        self, F: Array, lookup: Lookup | None, before: Gradient | None, n_threads: int
+    ) -> tuple[float, Gradient]:
+        """F += table[codes]; R[F] and a subgradient, without the ridge term."""
+        if lookup is not None:
+            add_lookup(F, *lookup, 0, len(F))
+        value, G = self.evaluate(F)
+        return value, Gradient(G, self.space)
+
+
+@dataclass(frozen=True)
+class Pointwise(Functional):
+    """R[F] = Σ_n p_n l(F_n, y_n)."""
+
+    loss: RowLoss
+    y: Any
+
+    def loss_constants(self) -> Constants:
+        """Return those of the loss."""
+        return self.loss.constants(self.n_outputs)
+
+    def part(self, rows: slice) -> Pointwise:
+        """Return the share of some rows in R."""
+        return replace(self, y=self.y[rows], space=self.space.part(rows))
+
+    def parts(self) -> Iterator[tuple[slice, Functional]]:
+        """Cut the rows into blocks."""
+        return ((rows, self.part(rows)) for rows in blocks(self.space.n_samples))
+
+    def start(self) -> Array:
+        """Return the loss's own best constant."""
+        return self.loss.best_constant(self.y, self.n_outputs, self.space)
+
+    def losses(self, F: Array) -> tuple[Array, Array]:
+        """Return the row losses and row-wise subgradients."""
+        return self.loss.evaluate(F, self.y)
+
+    def value(self, F: Array) -> float:
+        """R[F] without the ridge term."""
+        shares = ((self.part(rows), F[rows]) for rows in blocks(len(F)))
+        return sum(part.space.mean(part.loss.value(F, part.y)) for part, F in shares)
 
     def prox(self, F: Array, size: float) -> Array | None:
         """Return the loss's `prox` at F."""
         return self.loss.prox(F, self.y, size)
 
     def pieces(self) -> Pieces | None:
-        """Return R, without the ridge term, as a piecewise linear functional, if it is one."""
+        """Return the loss's pieces."""
         return self.loss.pieces(self.y, self.n_outputs, self.space)
 
     def evaluate(self, F: Array) -> tuple[float, Array]:
@@ -205,126 +340,26 @@ class Pointwise:
         return self.loss.advance(F, self.y, self.space, lookup, before, n_threads)
 
 
-class LocalScores:
-    """F in the memory of this process.
-
-    A move is not carried out before R is asked for: then the scores are moved and evaluated in one pass.
-    """
-
-    def __init__(self, objective: Pointwise, inputs: Any, base: Array) -> None:
-        self.objective, self.inputs = objective, inputs
-        self.base = np.broadcast_to(base, (objective.space.n_samples, objective.n_outputs))
-        self._F = self.base.copy()
-        self._pending: Lookup | None = None
-        self._before: PairGradient | None = None  #: dense gradients are too large to keep
-        self._evaluated: tuple[float, Gradient] | None = None
-        self._moves: list[Move] = []  #: all of them, where a ridge term needs them
-
-    @property
-    def constants(self) -> Constants:
-        """Return the constants of the objective."""
-        return self.objective.constants
-
-    @property
-    def F(self) -> Array:  # noqa: N802
-        """Return the scores, all moves carried out."""
-        if self._pending is not None:
-            add_lookup(self._F, *self._pending, 0, len(self._F))
-            self._pending = None
-        return self._F
-
-    def move(self, move: Move) -> None:
-        """F ← base + shrink (F − base) + direction."""
-        F = self.F
-        if move.shrink != 1.0:
-            F -= self.base
-            F *= move.shrink
-            F += self.base
-        if self.objective.l2 > 0.0:
-            self._moves.append(move)
-        self._pending = move.direction.lookup(self.inputs)
-        if self._pending is None:
-            move.direction.add_to(F, self.inputs)
-        self._evaluated = None
-
-    def value(self) -> float:
-        """R[F]."""
-        return self._evaluate()[0]
-
-    def gradient(self) -> Gradient:
-        """Return a subgradient at F."""
-        return self._evaluate()[1]
-
-    def along(self, direction: Direction) -> Ray:
-        """Return R on the line through F along `direction`."""
-        F, base, h = self.F, self.base, self._rows_of(direction)
-
-        def slope(part: Pointwise, rows: slice, a: float) -> float:
-            H = h(rows)
-            at = F[rows] + a * H
-            return part.space.inner(part.evaluate(at)[1] + part.l2 * (at - base[rows]), H)
-
-        return Ray(
-            lambda a: self._value(lambda rows: F[rows] + a * h(rows)),
-            lambda a: self._total(lambda part, rows: slope(part, rows, a)),
-        )
-
-    def _rows_of(self, direction: Direction) -> Callable[[slice], Array]:
-        """Return the direction at a block of rows; one that is a table is looked up there and then."""
-        lookup = direction.lookup(self.inputs)
-        if lookup is not None:
-            codes, table = lookup
-            return lambda rows: table[codes[rows]]
-        H = np.zeros_like(self._F)
-        direction.add_to(H, self.inputs)
-        return lambda rows: H[rows]
-
-    def rescaled(self, shrink: float) -> float:
-        """R[base + shrink (F − base)]."""
-        F, base = self.F, self.base
-        return self._value(lambda rows: base[rows] + shrink * (F[rows] - base[rows]))
-
-    def distance(self) -> float:
-        """‖F − base‖."""
-        F, base = self.F, self.base
-        return math.sqrt(self._total(lambda part, rows: part.space.norm(F[rows] - base[rows]) ** 2))
-
-    def state(self) -> Any:
-        """Return F and the moves that led there."""
-        return self.F.copy(), list(self._moves)
-
-    def restore(self, state: Any) -> None:
-        """Go back to a state."""
-        F, moves = state
-        self._F, self._moves = F.copy(), list(moves)
-        self._pending = self._before = self._evaluated = None
-
-    def _total(self, share: Callable[[Pointwise, slice], float]) -> float:
-        """Add up what each block of rows has to say: all that is not F itself stays small."""
-        return sum(share(self.objective.part(rows), rows) for rows in blocks(len(self._F)))
-
-    def _value(self, at: Callable[[slice], Array]) -> float:
-        """R of the scores that `at` returns for a block of rows."""
-
-        def share(part: Pointwise, rows: slice) -> float:
-            F = at(rows)
-            ridge = part.l2 / 2 * part.space.norm(F - self.base[rows]) ** 2 if part.l2 > 0.0 else 0.0
-            return part.value(F) + ridge
-
-        return self._total(share)
-
-    def _evaluate(self) -> tuple[float, Gradient]:
-        if self._evaluated is None:
-            objective, n_threads = self.objective, getattr(self.inputs, "n_threads", 1)
-            value, gradient = objective.advance(self._F, self._pending, self._before, n_threads)
-            self._pending, self._before = None, gradient if isinstance(gradient, PairGradient) else None
-            if objective.l2 > 0.0:
-                penalty = objective.l2 / 2 * self.distance() ** 2
-                value += penalty
-                F, base = self._F, self.base
-                gradient = RidgeGradient(gradient, objective.l2, penalty, self._moves, lambda: F - base)
-            self._evaluated = value, gradient
-        return self._evaluated
+def prepare(loss: Loss, y: Any, space: FunctionSpace, n_classes: int | None) -> tuple[Any, int]:
+    """Return the targets in the form of the loss's task, and the number of outputs that goes with them."""
+    y = np.asarray(y)
+    if len(y) != space.n_samples:
+        raise ValueError(f"`y` must have {space.n_samples} rows like `X`, got {len(y)}")
+    if loss.task in ("classification", "binary") or (loss.task == "any" and n_classes is not None):
+        if n_classes is None:
+            n_classes = max(int(y.max()) + 1, 2)
+        if loss.task == "binary" and n_classes != 2:
+            instead = getattr(loss, "multiclass", "")
+            hint = f": use {instead!r}" if instead else ""
+            raise ValueError(f"`loss` {loss.name!r} is for two classes, but `y` has {n_classes}{hint}")
+        return y.astype(np.int32, copy=False), 1 if loss.task == "binary" else n_classes
+    y = np.ascontiguousarray(y.reshape(len(y), -1), float)
+    if not np.isfinite(y).all():
+        row = int(np.flatnonzero(~np.isfinite(y).all(axis=1))[0])
+        raise ValueError(f"`y` must be finite, got {y[row].tolist()} in row {row}")
+    if loss.task == "ranking" and y.shape[1] != 1:
+        raise ValueError(f"`y` must hold one grade per row, got {y.shape[1]} columns")
+    return y, y.shape[1]
 
 
 def residual_sign(F: Array, y: Array) -> Array:

@@ -1,19 +1,25 @@
 """The absolute error."""
 
 import math
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from convexboost.core import Array, Constants, FunctionSpace
-from convexboost.objectives._base import Loss, Pieces, residual_sign, weighted_quantile
+from convexboost.objectives._base import Pieces, RowLoss, residual_sign, weighted_quantile
 
 
-class Absolute(Loss):
+@dataclass(frozen=True)
+class Absolute(RowLoss):
     """l(f, y) = Σ_k |f_k − y_k|.  Not smooth; the best constant is the median.  At the kink: 0."""
 
     name: ClassVar[str] = "absolute"
     task: ClassVar[str] = "regression"
+
+    def formula(self, f: str = "f") -> str:
+        """|f − y|."""
+        return f"|{f} − y|"
 
     def evaluate(self, F: Array, y: Any) -> tuple[Array, Array]:
         """Return Σ |f − y| and sgn(f − y)."""

@@ -1,18 +1,24 @@
 """Half the squared error."""
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from convexboost.core import Array, Constants, FunctionSpace
-from convexboost.objectives._base import Loss
+from convexboost.objectives._base import RowLoss
 
 
-class HalfSquared(Loss):
+@dataclass(frozen=True)
+class HalfSquared(RowLoss):
     """l(f, y) = ½ ‖f − y‖².  Smooth and strongly convex with constant 1; the best constant is the mean."""
 
     name: ClassVar[str] = "half_squared"
     task: ClassVar[str] = "regression"
+
+    def formula(self, f: str = "f") -> str:
+        """½ (f − y)²."""
+        return f"½ ({f} − y)²"
 
     def evaluate(self, F: Array, y: Any) -> tuple[Array, Array]:
         """Return ½ ‖f − y‖² and f − y."""

@@ -1,6 +1,7 @@
 """The multiclass hinge of Crammer and Singer."""
 
 import math
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,7 +10,8 @@ from numba import njit
 
 from convexboost.core import BLOCK, KINK, Array, Constants, FunctionSpace, Gradient, PairGradient
 from convexboost.kernels import parallel
-from convexboost.objectives._base import Lookup, Loss, Pieces
+from convexboost.objectives._base import Pieces, RowLoss
+from convexboost.objectives._scores import Lookup
 
 #: x ^ (x >> 63 & SIGN) turns the bits of a float into an integer of the same order, and back.
 SIGN = np.int64(2**63 - 1)
@@ -98,7 +100,8 @@ def _prox(F: Array, y: Any, size: float, out: Array) -> None:
         out[n, y[n]] += size
 
 
-class MulticlassHinge(Loss):
+@dataclass(frozen=True)
+class MulticlassHinge(RowLoss):
     """l(f, y) = max_k (1[k ≠ y] + f_k − f_y).  Not smooth, ‖∇R‖ ≤ √2; gradients have zero row sums.
 
     At a kink: 0 where the loss is 0, else the mean over the tied classes, so that the order of the classes
@@ -107,6 +110,10 @@ class MulticlassHinge(Loss):
 
     name: ClassVar[str] = "multiclass_hinge"
     task: ClassVar[str] = "classification"
+
+    def formula(self, f: str = "f") -> str:
+        """max_k (1[k ≠ y] + f_k − f_y)."""
+        return f"max_k (1[k ≠ y] + {f}_k − {f}_y)"
 
     def evaluate(self, F: Array, y: Any) -> tuple[Array, Array]:
         """Return the hinge and e_k − e_y, k the strongest rival, in the rows that violate it."""

@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from convexboost.core import Array, Constants, FunctionSpace
-from convexboost.objectives._base import Loss, Pieces, residual_sign, weighted_quantile
+from convexboost.objectives._base import Pieces, RowLoss, residual_sign, weighted_quantile
 
 
 @dataclass(frozen=True)
-class Quantile(Loss):
+class Quantile(RowLoss):
     """l(f, y) = Σ_k max(q (y_k − f_k), (1 − q) (f_k − y_k)): its minimiser is the q-quantile.
 
     Not smooth.  At the kink: 0.
@@ -25,6 +25,10 @@ class Quantile(Loss):
     def __post_init__(self) -> None:
         if not 0 < self.quantile < 1:
             raise ValueError(f"`quantile` must lie in (0, 1), got {self.quantile!r}")
+
+    def formula(self, f: str = "f") -> str:
+        """max(q (y − f), (1 − q) (f − y))."""
+        return f"max({self.quantile:g} (y − {f}), {1 - self.quantile:g} ({f} − y))"
 
     def evaluate(self, F: Array, y: Any) -> tuple[Array, Array]:
         """Return the pinball loss, and −q below, 1 − q above the target."""

@@ -1,6 +1,7 @@
 """The multinomial logistic loss."""
 
 import math
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -8,7 +9,8 @@ from numba import njit
 
 from convexboost.core import Array, Constants, FunctionSpace, Gradient
 from convexboost.kernels import parallel
-from convexboost.objectives._base import LinkLoss, Lookup
+from convexboost.objectives._base import LinkLoss
+from convexboost.objectives._scores import Lookup
 
 
 @njit(cache=True, nogil=True)
@@ -39,11 +41,16 @@ def _normalise(F: Array, y: Any, G: Array, losses: Array, a: int, b: int) -> Non
         G[n, y[n]] -= 1.0
 
 
+@dataclass(frozen=True)
 class Softmax(LinkLoss):
     """l(f, y) = log Σ_k exp f_k − f_y.  Smooth with constant ½, ‖∇R‖ ≤ √2; scores are log-probabilities."""
 
     name: ClassVar[str] = "softmax"
     task: ClassVar[str] = "classification"
+
+    def formula(self, f: str = "f") -> str:
+        """−log P(y)."""
+        return f"log Σ_k exp {f}_k − {f}_y"
 
     def evaluate(self, F: Array, y: Any) -> tuple[Array, Array]:
         """Return −log P(y) and the probabilities minus the indicator of y."""

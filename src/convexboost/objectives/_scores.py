@@ -1,0 +1,140 @@
+"""The scores of an objective, in the memory of this process."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from convexboost.core import Array, Constants, Direction, Gradient, Move, PairGradient, Ray, RidgeGradient
+from convexboost.kernels.histogram import add_lookup
+
+if TYPE_CHECKING:
+    from convexboost.objectives._base import Functional
+
+#: A function on the rows as (codes, table): its value in row n is table[codes[n]].
+Lookup = tuple[Any, Array]
+
+
+class LocalScores:
+    """F in the memory of this process.
+
+    A move is not carried out before R is asked for: then the scores are moved and evaluated in one pass.
+    """
+
+    def __init__(self, objective: Functional, inputs: Any, base: Array) -> None:
+        self.objective, self.inputs = objective, inputs
+        self.base = np.broadcast_to(base, (objective.space.n_samples, objective.n_outputs))
+        self._F = self.base.copy()
+        self._pending: Lookup | None = None
+        self._before: PairGradient | None = None  #: dense gradients are too large to keep
+        self._evaluated: tuple[float, Gradient] | None = None
+        self._moves: list[Move] = []  #: all of them, where a ridge term needs them
+
+    @property
+    def constants(self) -> Constants:
+        """Return the constants of the objective."""
+        return self.objective.constants
+
+    @property
+    def F(self) -> Array:  # noqa: N802
+        """Return the scores, all moves carried out."""
+        if self._pending is not None:
+            add_lookup(self._F, *self._pending, 0, len(self._F))
+            self._pending = None
+        return self._F
+
+    def move(self, move: Move) -> None:
+        """F ← base + shrink (F − base) + direction."""
+        F = self.F
+        if move.shrink != 1.0:
+            F -= self.base
+            F *= move.shrink
+            F += self.base
+        if self.objective.l2 > 0.0:
+            self._moves.append(move)
+        self._pending = move.direction.lookup(self.inputs)
+        if self._pending is None:
+            move.direction.add_to(F, self.inputs)
+        self._evaluated = None
+
+    def value(self) -> float:
+        """R[F]."""
+        return self._evaluate()[0]
+
+    def gradient(self) -> Gradient:
+        """Return a subgradient at F."""
+        return self._evaluate()[1]
+
+    def along(self, direction: Direction) -> Ray:
+        """Return R on the line through F along `direction`."""
+        F, base, h = self.F, self.base, self._rows_of(direction)
+
+        def slope(part: Functional, rows: slice, a: float) -> float:
+            H = h(rows)
+            at = F[rows] + a * H
+            return part.space.inner(part.evaluate(at)[1] + part.l2 * (at - base[rows]), H)
+
+        return Ray(
+            lambda a: self._value(lambda rows: F[rows] + a * h(rows)),
+            lambda a: self._total(lambda part, rows: slope(part, rows, a)),
+        )
+
+    def _rows_of(self, direction: Direction) -> Callable[[slice], Array]:
+        """Return the direction at a block of rows; one that is a table is looked up there and then."""
+        lookup = direction.lookup(self.inputs)
+        if lookup is not None:
+            codes, table = lookup
+            return lambda rows: table[codes[rows]]
+        H = np.zeros_like(self._F)
+        direction.add_to(H, self.inputs)
+        return lambda rows: H[rows]
+
+    def rescaled(self, shrink: float) -> float:
+        """R[base + shrink (F − base)]."""
+        F, base = self.F, self.base
+        return self._value(lambda rows: base[rows] + shrink * (F[rows] - base[rows]))
+
+    def distance(self) -> float:
+        """‖F − base‖."""
+        F, base = self.F, self.base
+        return math.sqrt(self._total(lambda part, rows: part.space.norm(F[rows] - base[rows]) ** 2))
+
+    def state(self) -> Any:
+        """Return F and the moves that led there."""
+        return self.F.copy(), list(self._moves)
+
+    def restore(self, state: Any) -> None:
+        """Go back to a state."""
+        F, moves = state
+        self._F, self._moves = F.copy(), list(moves)
+        self._pending = self._before = self._evaluated = None
+
+    def _total(self, share: Callable[[Functional, slice], float]) -> float:
+        """Add up what each block of rows has to say: all that is not F itself stays small."""
+        return sum(share(part, rows) for rows, part in self.objective.parts())
+
+    def _value(self, at: Callable[[slice], Array]) -> float:
+        """R of the scores that `at` returns for a block of rows."""
+
+        def share(part: Functional, rows: slice) -> float:
+            F = at(rows)
+            ridge = part.l2 / 2 * part.space.norm(F - self.base[rows]) ** 2 if part.l2 > 0.0 else 0.0
+            return part.value(F) + ridge
+
+        return self._total(share)
+
+    def _evaluate(self) -> tuple[float, Gradient]:
+        if self._evaluated is None:
+            objective, n_threads = self.objective, getattr(self.inputs, "n_threads", 1)
+            value, gradient = objective.advance(self._F, self._pending, self._before, n_threads)
+            self._pending, self._before = None, gradient if isinstance(gradient, PairGradient) else None
+            if objective.l2 > 0.0:
+                penalty = objective.l2 / 2 * self.distance() ** 2
+                value += penalty
+                F, base = self._F, self.base
+                gradient = RidgeGradient(gradient, objective.l2, penalty, self._moves, lambda: F - base)
+            self._evaluated = value, gradient
+        return self._evaluated
