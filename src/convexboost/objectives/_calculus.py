@@ -355,6 +355,33 @@ class Coupling(Loss):
         return self.couple(space, 1 if np.ndim(y) == 1 else np.shape(y)[1], groups)
 
 
+@dataclass(frozen=True, repr=False)
+class CouplingMultiple(Coupling):
+    """factor · a coupling."""
+
+    operation: Multiple
+    coupling: Coupling
+
+    name: ClassVar[str] = "multiple of a coupling"
+
+    def __repr__(self) -> str:
+        return self.operation.code([self.coupling])
+
+    @property
+    def takes_groups(self) -> bool:
+        """Ask the coupling."""
+        return self.coupling.takes_groups
+
+    def formula(self, f: str = "f") -> str:
+        """Write the factor in front."""
+        return self.operation.formula([self.coupling], f)
+
+    def couple(self, space: FunctionSpace, n_outputs: int, groups: Any) -> Functional:
+        """Fix the rows."""
+        inner = self.coupling.couple(space, n_outputs, groups)
+        return Composite(self.operation, (inner,), space=space, n_outputs=n_outputs)
+
+
 @dataclass(frozen=True)
 class Ridge(Loss):
     """(l2/2) ‖f − start‖², to be added to a loss: the same as the estimators' `l2`."""
@@ -404,6 +431,8 @@ def scale(loss: Loss, factor: Any) -> Loss:
         raise ValueError(f"a loss times {factor:g} is not convex: the factor must be positive")
     if isinstance(loss, Ridge):
         return Ridge(factor * loss.l2)
+    if isinstance(loss, Coupling):
+        return CouplingMultiple(Multiple(factor), loss)
     if isinstance(loss, RowExpression | Expression):
         if isinstance(loss.operation, Sum):
             return add(*(scale(term, factor) for term in loss.terms))
