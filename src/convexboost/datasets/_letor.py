@@ -147,6 +147,12 @@ def _malformed(source: Path | bytes, line: int, text: bytes, at: int, problem: s
 
 
 @njit(cache=True, nogil=True)
+def _append(number: int, digit: Any) -> Any:
+    """Append a digit; numbers that get too long to matter stay as they are."""
+    return number * 10 + np.int64(digit) - _ZERO if number < 10**17 else number
+
+
+@njit(cache=True, nogil=True)
 def _shape(text: Any) -> Any:
     """Count the lines with content, and find the largest number before a colon."""
     rows, largest, number = 0, 0, 0
@@ -160,7 +166,7 @@ def _shape(text: Any) -> Any:
         elif _ZERO <= c <= 57:
             content = True
             if number >= 0:
-                number = number * 10 + (c - _ZERO)
+                number = _append(number, c)
         elif c <= _SPACE:
             number = 0
         else:
@@ -192,7 +198,7 @@ def _decimal(text: Any, i: int, powers: Any) -> Any:
     while True:
         c = text[i]
         if _ZERO <= c <= 57:
-            mantissa = mantissa * 10 + (c - _ZERO)
+            mantissa = _append(mantissa, c)
             digits += 1
             places += point
         elif c == 46 and not point:
@@ -226,8 +232,8 @@ def _parse(text: Any, X: Any, y: Any, qid: Any, row: int, hard: Any, powers: Any
                 has_qid = fields == 1 and text[i + 1] == 105 and text[i + 2] == 100 and text[i + 3] == _COLON
                 number, i = 0, i + 4
                 while has_qid and _ZERO <= text[i] <= 57:
-                    number, i = number * 10 + (text[i] - _ZERO), i + 1
-                if not has_qid or not 0 < i - start - 4 <= 18 or text[i] > _SPACE:
+                    number, i = _append(number, text[i]), i + 1
+                if not has_qid or not 0 < i - start - 4 <= 17 or text[i] > _SPACE:
                     return row, n_hard, 1, start
                 qid[row] = number
                 fields += 1
@@ -235,7 +241,7 @@ def _parse(text: Any, X: Any, y: Any, qid: Any, row: int, hard: Any, powers: Any
             else:
                 target = 0
                 while _ZERO <= text[i] <= 57:
-                    target, i = target * 10 + (text[i] - _ZERO), i + 1
+                    target, i = _append(target, text[i]), i + 1
                 if text[i] != _COLON or i == start:
                     return row, n_hard, 1, start
                 i += 1
