@@ -15,6 +15,7 @@ import urllib.error
 import urllib.request
 import warnings
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,6 +27,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 Arrays = tuple[NDArray[Any], ...]
+
+#: What parsers and unpackers raise on bytes that are something else.
+_UNREADABLE = (
+    *(ValueError, TypeError, LookupError, EOFError),
+    *(zlib.error, gzip.BadGzipFile, zipfile.BadZipFile, tarfile.TarError),
+)
 
 TIMEOUT = 30.0  #: seconds without a byte
 ATTEMPTS = 4
@@ -59,10 +66,13 @@ class File:
         """Parse a file on this machine, and make sure that it is the published one."""
         try:
             return self._check(self.parse(_unpack(path.read_bytes(), path.name)))
-        except (ValueError, EOFError, gzip.BadGzipFile) as error:
-            remedy = "Delete it, and it will be downloaded again." if self.url else f"Replace it. {self.hint}"
-            if cache_folder() not in path.parents:
-                remedy = "Replace it by the original, or unset CONVEXBOOST_DATA."
+        except _UNREADABLE as error:
+            if self.url is None:
+                remedy = f"Replace it by the original. {self.hint}"
+            elif cache_folder() in path.parents:
+                remedy = "Delete it, and it will be downloaded again."
+            else:
+                remedy = "Replace it by the original, or unset CONVEXBOOST_DATA to have it downloaded."
             raise ValueError(f"{path} is not the file that was published: {error}. {remedy}") from error
 
     def _check(self, arrays: Arrays) -> Arrays:
@@ -80,17 +90,12 @@ class File:
             try:
                 content = _unpack(_fetch(self.url, self.path), Path(self.path).name)
                 arrays = self._check(self.parse(content))
-            except (
-                OSError,
-                HTTPException,
-                ValueError,
-                EOFError,
-                tarfile.TarError,
-                zipfile.BadZipFile,
-            ) as error:
+            except (OSError, HTTPException, *_UNREADABLE) as error:
                 failure: Exception = error
-                if isinstance(error, urllib.error.HTTPError) and error.code in (401, 403, 404, 410):
-                    break  # asking again will not help
+                if isinstance(error, urllib.error.HTTPError):
+                    error.close()
+                    if error.code in (401, 403, 404, 410):
+                        break  # asking again will not help
                 continue
             _keep(content, cache_folder() / self.path)
             return arrays
