@@ -53,6 +53,7 @@ def _loader(function: Callable[[], Dataset]) -> Loader:
         data = function()
         return (data.X, data.y) if return_X_y else data
 
+    del loader.__wrapped__  # whose signature lacks return_X_y
     _LOADERS[function.__name__.removeprefix("load_")] = loader
     return loader
 
@@ -61,6 +62,8 @@ def _loader(function: Callable[[], Dataset]) -> Loader:
 
 
 def _numbers(text: bytes, **options: Any) -> NDArray[np.float64]:
+    if not text.strip():
+        raise ValueError("it is empty")
     return np.loadtxt(io.StringIO(text.decode("latin1")), ndmin=2, **options)
 
 
@@ -137,8 +140,10 @@ _SYMBOLS = (".", "@", "S", "T", "W")
 
 def _terrain(text: bytes) -> Arrays:
     header, _, body = text.replace(b"\r\n", b"\n").partition(b"map\n")
-    height, width = (int(re.findall(rb"%s (\d+)" % key, header)[0]) for key in (b"height", b"width"))
-    cells = np.frombuffer(body.replace(b"\n", b""), np.uint8).reshape(height, width)
+    size = re.search(rb"height (\d+)\nwidth (\d+)", header)
+    if size is None:
+        raise ValueError("the header says no height and width")
+    cells = np.frombuffer(body.replace(b"\n", b""), np.uint8).reshape(int(size[1]), int(size[2]))
     symbols = np.array([ord(symbol) for symbol in _SYMBOLS])
     if not np.isin(cells, symbols).all():
         raise ValueError(f"cells must be one of {' '.join(_SYMBOLS)}")
