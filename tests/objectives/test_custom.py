@@ -320,9 +320,9 @@ def make(**methods):
         ),
         (
             make(total=lambda F, y: (np.abs(F - y), np.sign(F - y))),
-            r"`total` of Bad must return one number, got shape .*; `evaluate` is the method for one loss per row",
+            r"`total` of Bad must return one number, got shape .*; `evaluate` is the method for one loss",
         ),
-        (make(evaluate=MySquare().evaluate, start=lambda y, w: [1.0, 2.0]), r"`start` of Bad must return 1"),
+        (make(evaluate=MySquare().evaluate, start=lambda y, w: [1, 2]), r"`start` of Bad must return 1"),
     ],
 )
 def test_wrong_shapes(loss, message):
