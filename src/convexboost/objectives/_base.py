@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from convexboost.core import KINK, Array, Constants, FunctionSpace, Gradient, blocks
+from convexboost.kernels import parallel
 from convexboost.kernels.histogram import add_lookup
 from convexboost.objectives._scores import LocalScores, Lookup
 from convexboost.objectives._start import minimise
@@ -132,8 +133,12 @@ class Loss(ABC):
 class RowLoss(Loss):
     """A convex function l(f, y) of one row's scores: R[F] = Σ_n p_n l(F_n, y_n).
 
-    `evaluate` returns the row losses and a row-wise subgradient, exact mates, with no weight and no 1/N.
+    `evaluate` returns the row losses and a row-wise subgradient, exact mates, with no weight and no 1/N.  It
+    is called on blocks of rows.
     """
+
+    #: Whether several threads may call `evaluate` at once, on different rows.
+    thread_safe: bool = True
 
     @abstractmethod
     def evaluate(self, F: Array, y: Any) -> tuple[Array, Array]:
@@ -185,11 +190,17 @@ class RowLoss(Loss):
         """
         if lookup is not None:
             add_lookup(F, *lookup, 0, len(F))
-        value, G = 0.0, np.empty(F.shape)
-        for rows in blocks(len(F)):
-            losses, G[rows] = self.evaluate(F[rows], y[rows])
-            value += space.part(rows).mean(losses)
-        return value, Gradient(G, space)
+        parts, G = list(blocks(len(F))), np.empty(F.shape)
+        values = [0.0] * len(parts)
+
+        def task(first: int, last: int) -> None:
+            for b in range(first, last):
+                rows = parts[b]
+                losses, G[rows] = self.evaluate(F[rows], y[rows])
+                values[b] = space.part(rows).mean(losses)
+
+        parallel.run(task, len(parts), 10 * F.size, n_threads if self.thread_safe else 1)
+        return sum(values), Gradient(G, space)
 
     def bind(
         self, y: Any, space: FunctionSpace, n_classes: int | None = None, groups: Any = None

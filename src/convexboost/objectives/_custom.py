@@ -12,8 +12,9 @@ name, what their signature asks for of `weight` (p, sums to 1), `groups` or `qid
 
 All else is optional: `n_outputs` (scores per row, where the targets do not say), `constants` (Lipschitz
 constant, smoothness, strong convexity, minimum: a `Constants` or a dict), `start(y, weight)` (the constant to
-start from), `link(F)` (what predictions should be), `prox(F, y, size)`, `task`, `name`.  `as_loss(object)`
-makes a `Loss` of it, which can be added to others and so on; estimators do that by themselves.
+start from), `link(F)` (what predictions should be), `prox(F, y, size)`, `task`, `name`, `thread_safe` (False
+if `evaluate`, which gets blocks of rows, must not run in two threads at once).  `as_loss(object)` makes a
+`Loss` of it, which can be added to others and so on; estimators do that by themselves.
 """
 
 from __future__ import annotations
@@ -25,9 +26,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numba import njit
 
-from convexboost.core import Array, Constants, FunctionSpace
+from convexboost.core import Array, Constants, FunctionSpace, Gradient, PairGradient
 from convexboost.objectives._base import Functional, Groups, Loss, Pointwise, RowLoss, prepare
+from convexboost.objectives._scores import Lookup
 
 #: What `total` and `value` may ask for beyond F and y.
 EXTRAS = ("weight", "groups", "qid", "group_weight")
@@ -116,6 +119,22 @@ class _Custom:
         return found
 
 
+@njit(cache=True, nogil=True)
+def _find_rivals(G: Array, y: Any, rivals: Any) -> bool:
+    """Write k where a row is e_k − e_y, −1 where it is 0; return False at the first that is neither."""
+    for n in range(len(G)):
+        rival, others = -1, 0.0
+        for k in range(G.shape[1]):
+            g = G[n, k]
+            others += abs(g)
+            if g == 1.0:
+                rival = k
+        if others != 0.0 and not (others == 2.0 and rival >= 0 and G[n, y[n]] == -1.0):
+            return False
+        rivals[n] = rival
+    return True
+
+
 @dataclass(frozen=True)
 class CustomRows(_Custom, RowLoss):  # type: ignore[override]
     """A user's row losses."""
@@ -136,6 +155,28 @@ class CustomRows(_Custom, RowLoss):  # type: ignore[override]
                 f"`evaluate` of {self.name} must return losses of shape ({len(F)},), got {losses.shape}{hint}"
             )
         return losses, _shaped(G, F, "evaluate", self.name)
+
+    @property
+    def thread_safe(self) -> bool:  # type: ignore[override]
+        """Return the user's word; a function of its arguments is."""
+        return bool(getattr(self.user, "thread_safe", True))
+
+    def advance(
+        self,
+        F: Array,
+        y: Any,
+        space: FunctionSpace,
+        lookup: Lookup | None,
+        before: Gradient | None,
+        n_threads: int,
+    ) -> tuple[float, Gradient]:
+        """As every row loss; a gradient like that of the multiclass hinge is recognised and kept small."""
+        value, gradient = super().advance(F, y, space, lookup, before, n_threads)
+        if y.dtype == np.int32 and F.shape[1] > 1:
+            rivals = np.empty(len(F), np.int32)
+            if _find_rivals(gradient.values, y, rivals):
+                return value, PairGradient(rivals, y, F.shape[1], space).follow(before)
+        return value, gradient
 
     def value(self, F: Array, y: Any) -> Array:
         """Ask for the losses alone, if the user can do that."""

@@ -67,6 +67,8 @@ class TorchLoss(CustomTotal):
 class TorchRows(CustomRows):
     """A loss per row."""
 
+    thread_safe = False  # PyTorch has threads of its own
+
     def evaluate(self, F: Array, y: Any) -> tuple[Array, Array]:
         """Differentiate the sum of the losses: a row's gradient is its own."""
         at = _tensor(F, gradient=True)
