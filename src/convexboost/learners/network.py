@@ -14,9 +14,9 @@ from numba import njit
 from convexboost.core import Array, FunctionSpace, Term
 from convexboost.learners._dense import DenseHypothesis, DenseSet, RawInputs, RawMapper
 
-#: The output layer is solved with this share of the mean square of a unit on the diagonal, so that units
-#: that do the same (or nothing) divide the work instead of cancelling in huge numbers.
-RIDGE = 1e-9
+#: Shares added to the mean square of each unit where the output layer is solved, so that units that do the
+#: same share the work instead of cancelling in huge numbers; and what a unit that is always 0 counts.
+RIDGE, SILENT = 1e-10, 1e-15
 #: The first damping, as a share of the diagonal, and its factors after steps that succeed and that fail.
 DAMPING, EASE, TIGHTEN = 3.0, 0.5, 5.0
 #: An error that is smaller by less than this share is not smaller: rounding must not decide.
@@ -200,11 +200,11 @@ class Fit:
 
     def __init__(self, inward: Array, rows: Blocks) -> None:
         self.inward, self.rows = inward, rows
-        units = np.tanh(rows.Z @ inward)
-        self.layer = np.concatenate([units, np.ones_like(rows.weight)], axis=2)
+        self.layer = np.concatenate([np.tanh(rows.Z @ inward), np.ones_like(rows.weight)], axis=2)
         self.weighted = rows.weight * self.layer
         gram = cross(self.weighted, self.layer)
-        gram[np.diag_indices(inward.shape[1])] += RIDGE
+        units = np.diag_indices(inward.shape[1])
+        gram[units] += RIDGE * gram[units] + SILENT
         self.inverse = np.linalg.inv(gram)
         self.output = self.inverse @ cross(self.weighted, rows.values)  # the last row is the constant
         self.rest = rows.values - self.layer @ self.output
@@ -260,7 +260,8 @@ class NetworkSet(DenseSet):
     def fit(self, values: Array, rng: np.random.Generator) -> Units:
         """Train on some rows; the output layer is then fitted to all of them."""
         options, n_inputs = self.options, self._Z.shape[2]
-        everything = Blocks(self._Z, self._blocks(values / self.space.norm(values)), self._weight)
+        norm = self.space.norm(values)
+        everything = Blocks(self._Z, self._blocks(values / norm), self._weight)
         rows = self._draw(everything, rng)
         start = rng.normal(size=(n_inputs, options.hidden))
         start[:-1] /= np.sqrt(max(n_inputs - 1, 1))  # so that what a unit reads has variance about 1
@@ -271,7 +272,7 @@ class NetworkSet(DenseSet):
                 best, damping = new, damping * EASE
             else:
                 damping *= TIGHTEN
-        output = (best if rows is everything else Fit(best.inward, everything)).output
+        output = norm * (best if rows is everything else Fit(best.inward, everything)).output
         return Units(best.inward, output[:-1], output[-1])
 
     def _blocks(self, rows: Array) -> Array:
