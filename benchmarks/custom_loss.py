@@ -23,18 +23,24 @@ GOALS = {"smooth": 1.3, "hinge": 3.0}
 
 
 class HalfSquared:
+    """½ (f − y)²."""
+
     def evaluate(self, F, y):
         R = F - y
         return 0.5 * (R * R).sum(axis=1), R
 
 
 class Absolute:
+    """|f − y|."""
+
     def evaluate(self, F, y):
         R = F - y
         return np.abs(R).sum(axis=1), np.sign(R)
 
 
 class Softmax:
+    """−log P(y)."""
+
     def evaluate(self, F, y):
         rows = np.arange(len(F))
         P = F - F.max(axis=1, keepdims=True)
@@ -47,6 +53,8 @@ class Softmax:
 
 
 class MulticlassHinge:
+    """Crammer and Singer."""
+
     def evaluate(self, F, y):
         rows = np.arange(len(F))
         own = F[rows, y]
@@ -62,6 +70,8 @@ class MulticlassHinge:
 
 
 class Hinge:
+    """max(0, 1 − m)."""
+
     task = "binary"
 
     def evaluate(self, F, y):
@@ -71,11 +81,15 @@ class Hinge:
 
 
 class TorchSoftmax:
+    """−log P(y), the value alone."""
+
     def value(self, F, y):
         return F.logsumexp(dim=1) - F.gather(1, y[:, None])[:, 0]
 
 
 class TorchHalfSquared:
+    """½ (f − y)², the value alone."""
+
     def value(self, F, y):
         return 0.5 * ((F - y) ** 2).sum(dim=1)
 
@@ -152,7 +166,7 @@ def page(results: dict[str, Any], arguments: argparse.Namespace) -> str:
     head = ["data", "loss", "kind", "built-in, ms a round", "own, ms", "ratio", "range", "goal"]
     return "\n".join(
         [
-            "A user's copy of a loss in NumPy (or, `autodiff`, its value in PyTorch) against the built-in, same model.",
+            "A user's copy of a loss in NumPy (or, `autodiff`, its value in PyTorch) against the built-in.",
             "",
             table(head, rows),
         ]

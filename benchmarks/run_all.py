@@ -28,6 +28,8 @@ PROGRAMS = (
     "ablation",
     "rates",
     "certificate",
+    "custom_loss",
+    "network_edge",
     "auto_step",
 )
 

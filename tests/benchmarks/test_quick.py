@@ -25,6 +25,8 @@ PROGRAMS = (
     "ablation",
     "rates",
     "certificate",
+    "custom_loss",
+    "network_edge",
 )
 
 pytestmark = pytest.mark.slow

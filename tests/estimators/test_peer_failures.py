@@ -38,7 +38,7 @@ def test_hinge_with_stumps_learns(data, algorithm):
     if data == "cancer":
         X, y = load_breast_cancer(return_X_y=True)
     else:  # 29 % positives, no stump alone beats the majority by much
-        X, label = make_hastie_10_2(4000, random_state=0)
+        X, _ = make_hastie_10_2(4000, random_state=0)
         score = (X**2).sum(axis=1)
         y = (score > np.quantile(score, 0.711)).astype(int)
     model = ConvexBoostClassifier("hinge", learner="stump", algorithm=algorithm, n_rounds=523).fit(X, y)

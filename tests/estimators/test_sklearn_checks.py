@@ -48,6 +48,7 @@ ESTIMATORS = [
     ConvexBoostRegressor("half_squared", "sign_stump", "naive", n_rounds=20, step="constant:0.9"),
     ConvexBoostClassifier("multiclass_hinge", "additive", "naive", n_rounds=8),
     ConvexBoostRegressor("absolute", Additive(n_steps=3, smooth=False), n_rounds=12, l2=0.01),
+    ConvexBoostRegressor("half_squared", "network", n_rounds=8),
 ]
 
 

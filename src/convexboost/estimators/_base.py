@@ -34,6 +34,7 @@ from convexboost.estimators._frames import Columns, is_frame, is_missing
 from convexboost.exact import MAX_NONZEROS
 from convexboost.learners._histogram import StumpLearner
 from convexboost.learners.classifier import Classifier
+from convexboost.learners.network import Network
 from convexboost.learners.regressor import Regressor
 from convexboost.objectives._base import Functional, Groups, Loss
 from convexboost.objectives._calculus import Coupling, Ridge
@@ -487,7 +488,7 @@ class BaseConvexBoost(BaseEstimator):
             learner = self._learner()
         except ValueError:  # reported by fit
             return tags
-        if isinstance(learner, StumpLearner):
+        if isinstance(learner, StumpLearner | Network):
             tags.input_tags.sparse = tags.input_tags.allow_nan = True
         elif hasattr(learner, "estimator"):
             inner = get_tags(learner.estimator).input_tags
