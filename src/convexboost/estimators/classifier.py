@@ -160,6 +160,14 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
             raise ValueError(
                 f"`y` must hold at least 2 classes with positive weight, got one class: {self.classes_[0]!r}"
             )
+        loss = self._loss()
+        if loss.task == "binary" and len(self.classes_) > 2:
+            instead = getattr(loss, "multiclass", "softmax")
+            # The second sentence is what scikit-learn's checks look for.
+            raise ValueError(
+                f"`loss` {self.loss!r} is for two classes, but `y` has {len(self.classes_)}: use {instead!r}. "
+                "Only binary classification is supported."
+            )
         return self._class_numbers(y), len(self.classes_)
 
     def _n_classes(self) -> int:
@@ -178,6 +186,14 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
         for rows in blocks(len(y)):
             out[rows] = np.searchsorted(self.classes_, y[rows])
         return out
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        try:
+            tags.classifier_tags.multi_class = self._loss().task != "binary"
+        except ValueError:  # reported by fit
+            pass
+        return tags
 
 
 def _decision(F: Array) -> Array:
