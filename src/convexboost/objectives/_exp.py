@@ -1,4 +1,4 @@
-"""exp f, continued by its tangent where it would overflow: finite, convex, and the same to any practical end."""
+"""exp f, continued by its tangent where it would overflow: finite, convex, and seldom another value."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class Poisson(LinkLoss):
     positive_only: ClassVar[bool] = True
 
     def formula(self, f: str = "f") -> str:
-        """exp f − y f + y log y − y."""
+        """e^f − y f + y log y − y."""
         return f"exp {f} − y {f} + y log y − y"
 
     def evaluate(self, F: Array, y: Any) -> tuple[Array, Array]:

@@ -30,7 +30,9 @@ class Quantiles(LinkLoss):
 
     def __post_init__(self) -> None:
         given = self.quantiles
-        fine = np.ndim(given) == 1 and len(given) > 0 and all(isinstance(q, Real) and 0 < q < 1 for q in given)
+        fine = (
+            np.ndim(given) == 1 and len(given) > 0 and all(isinstance(q, Real) and 0 < q < 1 for q in given)
+        )
         if not fine or any(a >= b for a, b in pairwise(given)):
             raise ValueError(f"`quantiles` must be increasing numbers in (0, 1), got {given!r}")
         object.__setattr__(self, "quantiles", tuple(map(float, given)))
