@@ -313,3 +313,24 @@ def test_binary_losses_name_one_for_more_classes():
     for cls in losses.values():
         if cls.task == "binary":
             assert losses[cls.multiclass].task == "classification"
+
+
+def test_prox_of_huge_scores_does_not_cancel():
+    for size in (1e-3, 1.0, 1e3):
+        F = np.array([[1e4], [1e6], [1e9]])
+        X = Poisson().prox(F, np.zeros((3, 1)), size)
+        np.testing.assert_allclose(X + size * np.exp(X), F, rtol=1e-13)
+
+
+def test_class_that_does_not_occur_counts_as_half_a_row():
+    objective = Logistic().bind(np.ones(4, int), FunctionSpace.of(4))
+    assert objective.start()[0] == pytest.approx(math.log(1 / 0.125))
+
+
+def test_hinge_within_rounding_of_its_kinks():
+    """A margin of 1 less a rounding error has slope 0; shares that differ by one are a tie."""
+    for margin in (1.0, 1.0 - 1e-15, 1.0 + 1e-15):
+        assert Hinge().evaluate(np.array([[margin]]), np.array([1]))[1] == 0.0
+    weight = np.array([0.1, 0.2, 0.3])
+    assert weight[:2].sum() != weight[2]
+    assert Hinge().bind(np.array([0, 0, 1]), FunctionSpace.of(3, weight)).start() == 0.0
