@@ -13,16 +13,17 @@ from scipy.optimize import minimize
 
 from convexboost.core import ZERO, Array, FunctionSpace, Move
 from convexboost.objectives._base import LinkLoss, Pointwise
-from tests.contracts.conftest import LOSSES, loss, space_of, targets
+from tests.contracts.conftest import LOSSES, count_classes, loss, outputs, space_of, targets
 
 N = 30
 #: Losses that only scale when y and F do, with the power.
-HOMOGENEOUS = {"absolute": 1, "quantile": 1, "half_squared": 2}
+HOMOGENEOUS = {"absolute": 1, "quantile": 1, "quantiles": 1, "half_squared": 2}
 
 
 @dataclass
 class Problem:
     loss: Any
+    n_classes: int | None
     y: Array
     space: FunctionSpace
     objective: Pointwise
@@ -49,13 +50,10 @@ class Problem:
 def make(spec, n_outputs, weights, seed=0):
     rng = np.random.default_rng([seed, n_outputs])
     y, space = targets(spec, rng, N, n_outputs), space_of(rng, N, weights)
-    n_classes = n_outputs if loss(spec).task == "classification" else None
+    n_classes = count_classes(spec, n_outputs)
     objective = loss(spec).bind(y, space, n_classes=n_classes)
-    return Problem(loss(spec), objective.y, space, objective, rng)
-
-
-def outputs(spec):
-    return (2, 4) if loss(spec).task == "classification" else (1, 3)
+    assert objective.n_outputs == n_outputs
+    return Problem(loss(spec), n_classes, objective.y, space, objective, rng)
 
 
 @pytest.fixture(
@@ -82,9 +80,11 @@ def points(problem):
         "pair": pair + 0.01 * rng.normal(size=shape),
     }
     if problem.loss.task == "regression":
-        found["on the target"] = problem.y.copy()
-        found["shaken target"] = problem.y * (1 + rng.choice([-1, 0, 1], shape) * 2e-16)
-        found["half on the target"] = np.where(rng.random(shape) < 0.5, problem.y, problem.y + whole)
+        Y = np.broadcast_to(problem.y, shape).copy()
+        found["on the target"] = Y
+        found["shaken target"] = Y * (1 + rng.choice([-1, 0, 1], shape) * 2e-16)
+        found["half on the target"] = np.where(rng.random(shape) < 0.5, Y, Y + whole)
+        found["near the target"] = Y + rng.choice([-1, -0.3, -0.1, 0.1, 0.3, 1], shape)  # widths of tubes
     return found
 
 
@@ -251,7 +251,7 @@ def test_weight_two_is_the_row_twice(problem):
     rng = problem.rng
     counts = rng.integers(1, 4, N)
     twice = np.repeat(np.arange(N), counts)
-    n_classes = problem.shape[1] if problem.loss.task == "classification" else None
+    n_classes = problem.n_classes
     weighted = problem.loss.bind(problem.y, FunctionSpace.of(N, counts), n_classes=n_classes)
     repeated = problem.loss.bind(problem.y[twice], FunctionSpace.of(len(twice)), n_classes=n_classes)
     np.testing.assert_allclose(weighted.start(), repeated.start(), rtol=1e-12, atol=1e-12)
@@ -264,10 +264,8 @@ def test_weight_two_is_the_row_twice(problem):
 
 def test_order_of_rows_does_not_matter(problem):
     order = problem.rng.permutation(N)
-    n_classes = problem.shape[1] if problem.loss.task == "classification" else None
-    other = problem.loss.bind(
-        problem.y[order], FunctionSpace(problem.space.weight[order]), n_classes=n_classes
-    )
+    space = FunctionSpace(problem.space.weight[order])
+    other = problem.loss.bind(problem.y[order], space, n_classes=problem.n_classes)
     np.testing.assert_allclose(other.start(), problem.objective.start(), rtol=1e-12, atol=1e-12)
     F = problem.rng.normal(size=problem.shape)
     scores = other.scores(None, np.zeros(problem.shape[1]), F[order])
@@ -277,27 +275,47 @@ def test_order_of_rows_does_not_matter(problem):
 
 def test_link(problem):
     if not isinstance(problem.loss, LinkLoss):
-        pytest.skip("no probabilities")
+        pytest.skip("scores stand for themselves")
+    expected = EXPECTED[problem.loss.task if problem.n_classes else problem.loss.name]
     for F in points(problem).values():
-        P = problem.loss.link(F)
-        np.testing.assert_allclose(P.sum(axis=1), 1.0, rtol=1e-12)
-        assert P.min() >= 0.0
-    shares = [problem.space.mean(problem.y == k) for k in range(P.shape[1])]
-    np.testing.assert_allclose(problem.loss.link(problem.objective.start()[None])[0], shares, rtol=1e-9)
+        before, P = F.copy(), problem.loss.link(F)
+        np.testing.assert_array_equal(F, before)
+        assert np.isfinite(P).all()
+        if problem.n_classes:
+            assert P.shape == (N, problem.n_classes)
+            assert P.min() >= 0.0
+            np.testing.assert_allclose(P.sum(axis=1), 1.0, rtol=1e-12)
+        else:
+            assert P.shape == F.shape
+    at_start = problem.loss.link(problem.objective.start()[None])[0]
+    np.testing.assert_allclose(at_start, expected(problem), rtol=1e-9)
+
+
+def class_shares(problem):
+    return [problem.space.mean(problem.y == k) for k in range(problem.n_classes)]
+
+
+#: What the best constant stands for, by task or, among regression losses, by name.
+EXPECTED = {
+    "classification": class_shares,
+    "binary": class_shares,
+    "poisson": lambda problem: problem.space.weight @ problem.y,
+    "quantiles": lambda problem: problem.objective.start(),
+}
 
 
 @pytest.mark.parametrize("unit", [1e5, 1e-5])
 @pytest.mark.parametrize("spec", [spec for spec in LOSSES if spec.partition(":")[0] in HOMOGENEOUS])
 def test_units(spec, unit):
     power = HOMOGENEOUS[spec.partition(":")[0]]
-    problem = make(spec, 2, "weighted")
+    problem = make(spec, outputs(spec)[-1], "weighted")
     other = problem.loss.bind(problem.y * unit, problem.space)
     F = problem.rng.normal(size=problem.shape)
     assert other.value(F * unit) == pytest.approx(unit**power * problem.objective.value(F), rel=1e-12)
     np.testing.assert_allclose(other.start(), unit * problem.objective.start(), rtol=1e-12)
     _, G = other.evaluate(F * unit)
     np.testing.assert_allclose(G, unit ** (power - 1) * problem.gradient(F), rtol=1e-9)
-    on_target = other.evaluate(other.y * (1 + 2e-16))[1]
+    on_target = other.evaluate(np.broadcast_to(other.y * (1 + 2e-16), problem.shape))[1]
     assert np.abs(on_target).max() <= 1e-9 * unit
 
 
@@ -352,7 +370,7 @@ def test_declaration(problem):
 
 @pytest.mark.parametrize("spec", LOSSES)
 def test_wrong_number_of_targets(spec):
-    y = targets(spec, np.random.default_rng(0), 10, 2)
+    y = targets(spec, np.random.default_rng(0), 10, outputs(spec)[0])
     with pytest.raises(ValueError, match=r"`y` must have 7 rows like `X`, got 10"):
         loss(spec).bind(y, FunctionSpace.of(7))
 

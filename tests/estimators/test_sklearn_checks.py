@@ -1,4 +1,6 @@
-"""scikit-learn's own checks over a covering choice of parameters; none may fail, none is skipped here.
+"""scikit-learn's own checks over a covering choice of parameters; none is skipped here.
+
+One may fail: the check of several outputs gives Poisson negative targets, whatever the tags say.
 
 Every loss, named learner, algorithm, step and output is in at least one of the estimators (asserted below).
 The rounds are few, because a check fits dozens of times.  As wrapped learners there are some that decide no
@@ -49,7 +51,16 @@ ESTIMATORS = [
     ConvexBoostClassifier("multiclass_hinge", "additive", "naive", n_rounds=8),
     ConvexBoostRegressor("absolute", Additive(n_steps=3, smooth=False), n_rounds=12, l2=0.01),
     ConvexBoostRegressor("half_squared", "network", n_rounds=8),
+    ConvexBoostClassifier("logistic", n_rounds=8),
+    ConvexBoostClassifier("hinge", "sign_stump", n_rounds=12),
+    ConvexBoostClassifier("exponential", "sign_stump", "naive", n_rounds=8, step="line_search"),
+    ConvexBoostClassifier("squared_hinge", "additive", n_rounds=8, l2=0.01),
+    ConvexBoostRegressor("poisson", n_rounds=20),
+    ConvexBoostRegressor("huber", "stump", "error_feedback", n_rounds=60, step="inverse_sqrt:2"),
+    ConvexBoostRegressor("epsilon_insensitive", "stump", n_rounds=60),
 ]
+#: Its predictions have a column per quantile; the checks want those of `y`.  See test_losses.py.
+NOT_CHECKED = {"quantiles"}
 
 
 def names(parameter):
@@ -60,7 +71,7 @@ def names(parameter):
 @pytest.mark.parametrize(
     ("parameter", "wanted"),
     [
-        ("loss", available("convexboost.objectives")),
+        ("loss", set(available("convexboost.objectives")) - NOT_CHECKED),
         ("learner", available("convexboost.learners")),
         ("algorithm", ALGORITHMS),
         ("step", STEPS),
@@ -71,7 +82,13 @@ def test_every_name_is_covered(parameter, wanted):
     assert set(wanted) <= names(parameter)
 
 
-@parametrize_with_checks(ESTIMATORS)
+def expected_failures(estimator):
+    if estimator.loss != "poisson":
+        return {}
+    return {"check_regressor_multioutput": "gives negative targets in spite of the tag `positive_only`"}
+
+
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
 def test_check(estimator, check):
     check(estimator)
 

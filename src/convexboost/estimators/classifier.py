@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -160,7 +161,16 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
             raise ValueError(
                 f"`y` must hold at least 2 classes with positive weight, got one class: {self.classes_[0]!r}"
             )
-        return self._class_numbers(y), len(self.classes_)
+        loss = self._loss()
+        n_classes = len(self.classes_)
+        if loss.task == "binary" and n_classes > 2:
+            instead = getattr(loss, "multiclass", "softmax")
+            # The second sentence is what scikit-learn's checks look for.
+            raise ValueError(
+                f"`loss` {self.loss!r} is for two classes, but `y` has {n_classes}: use {instead!r}. "
+                "Only binary classification is supported."
+            )
+        return self._class_numbers(y), n_classes
 
     def _n_classes(self) -> int:
         return len(self.classes_)
@@ -178,6 +188,12 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
         for rows in blocks(len(y)):
             out[rows] = np.searchsorted(self.classes_, y[rows])
         return out
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        with suppress(ValueError):  # reported by fit
+            tags.classifier_tags.multi_class = self._loss().task != "binary"
+        return tags
 
 
 def _decision(F: Array) -> Array:
