@@ -396,6 +396,30 @@ def test_cvar_is_the_mean_of_the_worst_rows():
         assert objective.value(F) == pytest.approx(worst[:count].mean(), rel=1e-12)
 
 
+@pytest.mark.parametrize("level", [0.3, 0.7, 0.9])
+def test_cvar_of_errors_is_the_error(level):
+    """Of losses that are 0 or 1: min(1, error/(1 − level)), so there is no other tail to lower."""
+    for errors in range(21):
+        y = (np.arange(20) < errors).astype(float)
+        objective = CVaR(Slope(), level).bind(y, FunctionSpace.of(20))
+        assert objective.value(np.ones((20, 1))) == pytest.approx(min(1.0, errors / 20 / (1 - level)))
+
+
+def test_a_value_in_torch_has_a_tail():
+    torch = pytest.importorskip("torch")
+
+    class Value:
+        def value(self, F, y):
+            return torch.abs(F - y).sum(dim=1)
+
+    problem = make("cvar")
+    F = problem.rng.normal(size=problem.shape)
+    found = CVaR(Value(), 0.7).bind(problem.y, problem.space).evaluate(F)
+    expected = problem.objective.evaluate(F)
+    assert found[0] == pytest.approx(expected[0], rel=1e-12)
+    np.testing.assert_allclose(found[1], expected[1], rtol=1e-12)
+
+
 def test_cvar_shares_ties_by_weight():
     """Half of the weight is the tail: 0.3 of it is above, the other 0.2 comes from rows that tie."""
     space = FunctionSpace(np.array([0.3, 0.1, 0.3, 0.3]))
@@ -597,6 +621,14 @@ def test_row_numbers_as_labels_may_be_sliced(kind):
     found = kind(EDGES).couple(space, 1, rows)
     expected = kind([[where[i], where[j]] for i, j in inside]).couple(space, 1, None)
     assert found.value(F[rows]) == pytest.approx(expected.value(F[rows]), rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", [object, "U12"])
+def test_labels_of_another_text_dtype(kind):
+    problem = make("variation, nodes")
+    other = problem.loss.couple(problem.space, 2, problem.groups.astype(kind))
+    F = problem.rng.normal(size=problem.shape)
+    assert other.value(F) == problem.objective.value(F)
 
 
 def test_no_edges_are_left():

@@ -25,8 +25,8 @@ class CVaR(Reweighting):
     (q_n/p_n) g_n.  At the kink, where losses tie at the quantile, the tied rows share what is left of q in
     proportion to their weight.
 
-    This is the tail of the convex loss, a surrogate.  It says nothing about the tail of the 0/1 error, which
-    no deterministic classifier can have below that of plain risk minimisation (Zhai et al. 2021).
+    This is the tail of the convex loss, a surrogate, not of the 0/1 error: of that, the tail of a classifier
+    is min(1, error/(1 − level)), so nothing that has more errors can have a better one (Zhai et al. 2021).
     """
 
     loss: Any
