@@ -44,7 +44,14 @@ def targets(spec: str, rng: np.random.Generator, n: int, n_outputs: int) -> Arra
         return rng.normal(size=(n, n_outputs)) * 2.0 + 1.0
     if task == "classification":
         return np.concatenate([np.arange(n_outputs), rng.integers(0, n_outputs, n)])[:n]
+    if task == "ranking":
+        return rng.integers(0, 4, (n, 1)).astype(float)
     raise NotImplementedError(f"tests/contracts/conftest.py does not know targets for the task {task!r}")
+
+
+def groups_of(spec: str, n: int) -> Any:
+    """A label per row for a loss that needs groups, None for others."""
+    return np.arange(n) % 4 if loss(spec).needs_groups else None
 
 
 def space_of(rng: np.random.Generator, n: int, weights: str) -> FunctionSpace:
