@@ -10,13 +10,15 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.validation import _num_samples
 
-from convexboost import ConvexBoostClassifier, ConvexBoostRegressor
+from convexboost import ConvexBoostClassifier, ConvexBoostRanker, ConvexBoostRegressor
 from convexboost.learners.additive import Additive
 from convexboost.learners.stump import Stump
 from convexboost.objectives.quantile import Quantile
@@ -24,6 +26,17 @@ from convexboost.registry import available
 from convexboost.steps import STEPS
 from convexboost.train import OUTPUTS
 from convexboost.variants import ALGORITHMS
+
+
+class OneQuery(ConvexBoostRanker):
+    """The checks know nothing of queries: all rows are one list."""
+
+    def fit(self, X, y, sample_weight=None):
+        return super().fit(X, y, np.zeros(_num_samples(X)), sample_weight)
+
+    def score(self, X, y):
+        return super().score(X, y, np.zeros(_num_samples(X)))
+
 
 ESTIMATORS = [
     ConvexBoostClassifier(n_rounds=8),
@@ -48,6 +61,8 @@ ESTIMATORS = [
     ConvexBoostRegressor("half_squared", "sign_stump", "naive", n_rounds=20, step="constant:0.9"),
     ConvexBoostClassifier("multiclass_hinge", "additive", "naive", n_rounds=8),
     ConvexBoostRegressor("absolute", Additive(n_steps=3, smooth=False), n_rounds=12, l2=0.01),
+    OneQuery(n_rounds=20),
+    OneQuery(learner="additive", n_rounds=8, l2=0.01),
 ]
 
 

@@ -20,6 +20,7 @@ from sklearn.utils.validation import (
     _check_feature_names,
     _check_n_features,
     _check_sample_weight,
+    _num_samples,
     check_array,
     check_consistent_length,
     check_is_fitted,
@@ -505,7 +506,7 @@ def _as_columns(X: Any) -> Any:
 
 
 def _n_rows(X: Any) -> int:
-    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+    return int(_num_samples(X))
 
 
 def _check_weight(given: Any, X: Any) -> Array:

@@ -51,7 +51,10 @@ class RankingHinge(Loss):
             weight = weight / queries.weight
         pairs = Pairs.of(y[:, 0], queries.numbers, weight)
         if pairs.n_queries == 0:
-            raise ValueError("`y` must hold two different grades in some query, but in every query all tie")
+            raise ValueError(
+                "`y` must hold two different grades in some query, but in every query all tie "
+                f"(n_samples={len(y)})"
+            )
         return PairwiseHinge(y, pairs, space=space, n_outputs=n_outputs)
 
 
