@@ -1,6 +1,7 @@
 """Boosting for any convex loss: smooth or not, pointwise or coupling samples.
 
-Estimators: `ConvexBoostClassifier`, `ConvexBoostRegressor`.  Without scikit-learn: `boost`.
+Estimators: `ConvexBoostClassifier`, `ConvexBoostRegressor`, `ConvexBoostRanker`.  Without scikit-learn:
+`boost`.
 Pictures: `ConvergenceDisplay`, `EdgeDisplay`, `CertificateDisplay`.
 """
 
@@ -14,6 +15,7 @@ __all__ = [
     "CertificateDisplay",
     "ConvergenceDisplay",
     "ConvexBoostClassifier",
+    "ConvexBoostRanker",
     "ConvexBoostRegressor",
     "EdgeDisplay",
     "FunctionSpace",
@@ -25,6 +27,7 @@ _HOMES = {
     "ConvergenceDisplay": "convexboost.displays",
     "EdgeDisplay": "convexboost.displays",
     "ConvexBoostClassifier": "convexboost.estimators",
+    "ConvexBoostRanker": "convexboost.estimators",
     "ConvexBoostRegressor": "convexboost.estimators",
     "FunctionSpace": "convexboost.core",
     "boost": "convexboost.train",
@@ -33,7 +36,7 @@ _HOMES = {
 if TYPE_CHECKING:
     from convexboost.core import FunctionSpace
     from convexboost.displays import CertificateDisplay, ConvergenceDisplay, EdgeDisplay
-    from convexboost.estimators import ConvexBoostClassifier, ConvexBoostRegressor
+    from convexboost.estimators import ConvexBoostClassifier, ConvexBoostRanker, ConvexBoostRegressor
     from convexboost.train import boost
 
 

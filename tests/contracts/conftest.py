@@ -42,7 +42,7 @@ def outputs(spec: str) -> tuple[int, ...]:
     if loss(spec).task == "regression":
         fixed = loss(spec).count_outputs(1)
         return (1, 3) if fixed == 1 else (fixed,)
-    return {"classification": (2, 4), "binary": (1,)}[loss(spec).task]
+    return {"classification": (2, 4), "binary": (1,), "ranking": (1,)}[loss(spec).task]
 
 
 def count_classes(spec: str, n_outputs: int) -> int | None:
@@ -59,7 +59,14 @@ def targets(spec: str, rng: np.random.Generator, n: int, n_outputs: int) -> Arra
         n_targets = n_outputs if loss(spec).count_outputs(1) == 1 else 1
         y = rng.normal(size=(n, n_targets)) * 2.0 + 1.0
         return np.round(np.abs(y)) if getattr(loss(spec), "positive_only", False) else y
+    if task == "ranking":
+        return rng.integers(0, 4, (n, 1)).astype(float)
     raise NotImplementedError(f"tests/contracts/conftest.py does not know targets for the task {task!r}")
+
+
+def groups_of(spec: str, n: int) -> Any:
+    """A label per row for a loss that needs groups, None for others."""
+    return np.arange(n) % 4 if loss(spec).needs_groups else None
 
 
 def space_of(rng: np.random.Generator, n: int, weights: str) -> FunctionSpace:

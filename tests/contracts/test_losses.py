@@ -12,8 +12,8 @@ import pytest
 from scipy.optimize import minimize
 
 from convexboost.core import ZERO, Array, FunctionSpace, Move
-from convexboost.objectives._base import LinkLoss, Pointwise
-from tests.contracts.conftest import LOSSES, count_classes, loss, outputs, space_of, targets
+from convexboost.objectives._base import Functional, LinkLoss, RowLoss
+from tests.contracts.conftest import LOSSES, count_classes, groups_of, loss, outputs, space_of, targets
 
 N = 30
 #: Losses that only scale when y and F do, with the power.
@@ -26,12 +26,22 @@ class Problem:
     n_classes: int | None
     y: Array
     space: FunctionSpace
-    objective: Pointwise
+    objective: Functional
     rng: np.random.Generator
+    groups: Any = None
 
     @property
     def shape(self):
         return len(self.y), self.objective.n_outputs
+
+    @property
+    def is_row_wise(self):
+        return isinstance(self.loss, RowLoss)
+
+    def bind(self, rows, space):
+        """The same loss on some of the rows, or on some of them twice."""
+        groups = None if self.groups is None else self.groups[rows]
+        return self.loss.bind(self.y[rows], space, n_classes=self.n_classes, groups=groups)
 
     def value(self, F):
         return self.at(F).value()
@@ -50,10 +60,10 @@ class Problem:
 def make(spec, n_outputs, weights, seed=0):
     rng = np.random.default_rng([seed, n_outputs])
     y, space = targets(spec, rng, N, n_outputs), space_of(rng, N, weights)
-    n_classes = count_classes(spec, n_outputs)
-    objective = loss(spec).bind(y, space, n_classes=n_classes)
+    n_classes, groups = count_classes(spec, n_outputs), groups_of(spec, N)
+    objective = loss(spec).bind(y, space, n_classes=n_classes, groups=groups)
     assert objective.n_outputs == n_outputs
-    return Problem(loss(spec), n_classes, objective.y, space, objective, rng)
+    return Problem(loss(spec), n_classes, objective.y, space, objective, rng, groups)
 
 
 @pytest.fixture(
@@ -61,6 +71,14 @@ def make(spec, n_outputs, weights, seed=0):
 )
 def problem(request):
     return make(*request.param)
+
+
+@pytest.fixture
+def row_problem(problem):
+    """For what is promised of single rows."""
+    if not problem.is_row_wise:
+        pytest.skip("couples rows")
+    return problem
 
 
 def points(problem):
@@ -88,8 +106,9 @@ def points(problem):
     return found
 
 
-def test_subgradient_inequality_in_every_row(problem):
+def test_subgradient_inequality_in_every_row(row_problem):
     """l(f') ≥ l(f) + ⟨g, f' − f⟩, from every point to every other."""
+    problem = row_problem
     for F in points(problem).values():
         losses, G = problem.loss.evaluate(F, problem.y)
         for F2 in points(problem).values():
@@ -104,8 +123,9 @@ def test_subgradient_inequality_in_every_row(problem):
             assert np.all(problem.loss.value(F2, problem.y) - losses - slope >= -1e-11 * scale)
 
 
-def test_prox_is_where_its_displacement_is_a_subgradient(problem):
+def test_prox_is_where_its_displacement_is_a_subgradient(row_problem):
     """x = F − size · u with u in ∂l(x): l(f) ≥ l(x) + ⟨u, f − x⟩ for every f."""
+    problem = row_problem
     for size in (0.01, 1.0, 300.0):
         for name, F in points(problem).items():
             X = problem.loss.prox(F, problem.y, size)
@@ -151,18 +171,20 @@ def test_finite_differences(problem):
 
 
 def test_lipschitz_constant(problem):
-    """It holds in every row, because a space may put all its weight there."""
+    """For a row loss it holds in every row, because a space may put all its weight there."""
     L = problem.objective.constants.lipschitz
     if L is None:
         pytest.skip("not Lipschitz")
     for F in points(problem).values():
-        G = problem.loss.evaluate(F, problem.y)[1]
-        assert np.sqrt((G * G).sum(axis=1)).max() <= L * (1 + 1e-12)
+        if problem.is_row_wise:
+            G = problem.loss.evaluate(F, problem.y)[1]
+            assert np.sqrt((G * G).sum(axis=1)).max() <= L * (1 + 1e-12)
         assert problem.at(F).gradient().norm <= L * (1 + 1e-12)
 
 
-def test_lipschitz_constant_is_reached(problem):
+def test_lipschitz_constant_is_reached(row_problem):
     """Nothing smaller would do: some row of some point comes within a few percent."""
+    problem = row_problem
     L = problem.objective.constants.lipschitz
     if L is None:
         pytest.skip("not Lipschitz")
@@ -172,7 +194,8 @@ def test_lipschitz_constant_is_reached(problem):
     assert max(norms) > 0.95 * L
 
 
-def test_smoothness(problem):
+def test_smoothness(row_problem):
+    problem = row_problem
     smoothness = problem.objective.constants.smoothness
     if smoothness is None:
         pytest.skip("not smooth")
@@ -184,7 +207,8 @@ def test_smoothness(problem):
             assert np.all(change <= smoothness * distance * (1 + 1e-9) + 1e-9)
 
 
-def test_strong_convexity(problem):
+def test_strong_convexity(row_problem):
+    problem = row_problem
     strong = problem.objective.constants.strong_convexity
     assert strong >= 0.0
     for F in points(problem).values():
@@ -200,19 +224,22 @@ def test_minimum(problem):
     if minimum is None:
         pytest.skip("no known minimum")
     for F in points(problem).values():
-        assert problem.loss.value(F, problem.y).min() >= minimum
+        if problem.is_row_wise:
+            assert problem.loss.value(F, problem.y).min() >= minimum
         assert problem.value(F) >= minimum
 
 
 def test_value_is_the_first_half_of_evaluate(problem):
     for F in points(problem).values():
-        np.testing.assert_array_equal(
-            problem.loss.value(F, problem.y), problem.loss.evaluate(F, problem.y)[0]
-        )
+        if problem.is_row_wise:
+            np.testing.assert_array_equal(
+                problem.loss.value(F, problem.y), problem.loss.evaluate(F, problem.y)[0]
+            )
         assert problem.objective.value(F) == pytest.approx(problem.objective.evaluate(F)[0], rel=1e-14)
 
 
-def test_evaluate_leaves_its_arguments_alone_and_returns_fresh_arrays(problem):
+def test_evaluate_leaves_its_arguments_alone_and_returns_fresh_arrays(row_problem):
+    problem = row_problem
     F = problem.rng.normal(size=problem.shape)
     F_before, y_before = F.copy(), problem.y.copy()
     losses, G = problem.loss.evaluate(F, problem.y)
@@ -251,9 +278,8 @@ def test_weight_two_is_the_row_twice(problem):
     rng = problem.rng
     counts = rng.integers(1, 4, N)
     twice = np.repeat(np.arange(N), counts)
-    n_classes = problem.n_classes
-    weighted = problem.loss.bind(problem.y, FunctionSpace.of(N, counts), n_classes=n_classes)
-    repeated = problem.loss.bind(problem.y[twice], FunctionSpace.of(len(twice)), n_classes=n_classes)
+    weighted = problem.bind(slice(None), FunctionSpace.of(N, counts))
+    repeated = problem.bind(twice, FunctionSpace.of(len(twice)))
     np.testing.assert_allclose(weighted.start(), repeated.start(), rtol=1e-12, atol=1e-12)
     F, zero = rng.normal(size=problem.shape), np.zeros(problem.shape[1])
     a, b = weighted.scores(None, zero, F), repeated.scores(None, zero, F[twice])
@@ -264,8 +290,7 @@ def test_weight_two_is_the_row_twice(problem):
 
 def test_order_of_rows_does_not_matter(problem):
     order = problem.rng.permutation(N)
-    space = FunctionSpace(problem.space.weight[order])
-    other = problem.loss.bind(problem.y[order], space, n_classes=problem.n_classes)
+    other = problem.bind(order, FunctionSpace(problem.space.weight[order]))
     np.testing.assert_allclose(other.start(), problem.objective.start(), rtol=1e-12, atol=1e-12)
     F = problem.rng.normal(size=problem.shape)
     scores = other.scores(None, np.zeros(problem.shape[1]), F[order])

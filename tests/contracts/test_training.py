@@ -22,6 +22,7 @@ from tests.contracts.conftest import (
     all_pairs,
     count_classes,
     data,
+    groups_of,
     learner,
     loss,
     outputs,
@@ -83,8 +84,8 @@ class Run:
         self.space, self.space_new = (space_of(rng, N, case["weights"]) for _ in range(2))
 
     def objective(self, y, space):
-        n_classes = count_classes(self.case["loss"], self.n_outputs)
-        return self.loss.bind(y, space, n_classes=n_classes).with_l2(self.case["l2"])
+        n_classes, groups = count_classes(self.case["loss"], self.n_outputs), groups_of(self.case["loss"], N)
+        return self.loss.bind(y, space, n_classes=n_classes, groups=groups).with_l2(self.case["l2"])
 
     def training(self):
         """A training that nothing has happened to: data bound anew."""

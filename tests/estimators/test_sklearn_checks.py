@@ -12,13 +12,15 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.validation import _num_samples
 
-from convexboost import ConvexBoostClassifier, ConvexBoostRegressor
+from convexboost import ConvexBoostClassifier, ConvexBoostRanker, ConvexBoostRegressor
 from convexboost.learners.additive import Additive
 from convexboost.learners.stump import Stump
 from convexboost.objectives.quantile import Quantile
@@ -26,6 +28,17 @@ from convexboost.registry import available
 from convexboost.steps import STEPS
 from convexboost.train import OUTPUTS
 from convexboost.variants import ALGORITHMS
+
+
+class OneQuery(ConvexBoostRanker):
+    """The checks know nothing of queries: all rows are one list."""
+
+    def fit(self, X, y, sample_weight=None):
+        return super().fit(X, y, np.zeros(_num_samples(X)), sample_weight)
+
+    def score(self, X, y):
+        return super().score(X, y, np.zeros(_num_samples(X)))
+
 
 ESTIMATORS = [
     ConvexBoostClassifier(n_rounds=8),
@@ -58,6 +71,8 @@ ESTIMATORS = [
     ConvexBoostRegressor("poisson", n_rounds=20),
     ConvexBoostRegressor("huber", "stump", "error_feedback", n_rounds=60, step="inverse_sqrt:2"),
     ConvexBoostRegressor("epsilon_insensitive", "stump", n_rounds=60),
+    OneQuery(n_rounds=20),
+    OneQuery(learner="additive", n_rounds=8, l2=0.01),
 ]
 #: Its predictions have a column per quantile; the checks want those of `y`.  See test_losses.py.
 NOT_CHECKED = {"quantiles"}

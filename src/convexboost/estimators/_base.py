@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import joblib
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, is_classifier, is_regressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
@@ -19,6 +20,7 @@ from sklearn.utils.validation import (
     _check_feature_names,
     _check_n_features,
     _check_sample_weight,
+    _num_samples,
     check_array,
     check_consistent_length,
     check_is_fitted,
@@ -358,12 +360,7 @@ class BaseConvexBoost(BaseEstimator):
             return None
         if not loss.takes_groups:
             raise ValueError(f"`{name}` was given, but the loss {loss} does not use it")
-        labels, n_rows = np.asarray(groups), _n_rows(X)
-        if labels.shape != (n_rows,):
-            raise ValueError(f"`{name}` must have shape ({n_rows},) like the rows of `X`, got {labels.shape}")
-        if any(map(is_missing, labels)) if labels.dtype == object else (labels != labels).any():
-            raise ValueError(f"`{name}` must not contain missing labels")
-        return Groups(labels)
+        return Groups(_check_labels(groups, name, _n_rows(X)))
 
     def _n_classes(self) -> int | None:
         return None
@@ -523,7 +520,7 @@ def _as_columns(X: Any) -> Any:
 
 
 def _n_rows(X: Any) -> int:
-    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+    return int(_num_samples(X))
 
 
 def _check_weight(given: Any, X: Any) -> Array:
@@ -533,6 +530,15 @@ def _check_weight(given: Any, X: Any) -> Array:
     if not (weight > 0).any():
         raise ValueError("`sample_weight` must not be all zero")
     return weight
+
+
+def _check_labels(given: Any, name: str, n_rows: int) -> NDArray[Any]:
+    labels = np.asarray(given)
+    if labels.shape != (n_rows,):
+        raise ValueError(f"`{name}` must have shape ({n_rows},) like the rows of `X`, got {labels.shape}")
+    if any(map(is_missing, labels)) if labels.dtype == object else (labels != labels).any():
+        raise ValueError(f"`{name}` must not contain missing labels")
+    return labels
 
 
 def _check_offset(offset: Any, n_samples: int) -> Array:
