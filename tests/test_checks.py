@@ -880,8 +880,8 @@ def test_a_bump_between_rounds_is_a_warning():
         return R + 500 * np.cos(F.mean() / 10), G - 50 * np.sin(F.mean() / 10) / len(F)
 
     object.__setattr__(objective, "inner", bound(total(bumpy), y)[0])
+    scores.restore((np.full((N, 1), 66.0), []))
     with pytest.warns(ObjectiveWarning, match="not convex: between the scores of two rounds"):
-        scores.restore((np.full((N, 1), 66.0), []))
         scores.value()
     scores.restore((np.full((N, 1), 60.0), []))
     scores.value()  # once is enough

@@ -125,7 +125,8 @@ def check_objective(
     with _quiet():
         objective = loss.bind(targets, space, n_classes, given)
         trial = _Trial(objective, loss, np.random.default_rng(random_state), targets, n_classes, given)
-        return trial.run(thorough)
+        trial.run(thorough)
+        return trial.report()
 
 
 def watch(objective: Functional) -> Functional:
@@ -292,6 +293,7 @@ class _Point:
     F: Array
     losses: Array  #: (n_pieces,)
     G: Array
+    scale: Array  #: (n_pieces,), see `_Trial.scale`
     noise: Array  #: (n_pieces,), of the losses
     unit: float = 1.0
 
@@ -356,6 +358,9 @@ class _Trial:
         self.noise = ROUNDING  #: of the losses, relative
         self.typical = np.zeros(self.shape)  #: size of the gradient at ordinary scores
         self.points: list[_Point] = []
+        self.ordinary: list[_Point] = []
+        self.slopes: list[_Slope] = []
+        self.kinks = False
         self.warnings: list[str] = []
         self.warned = False
         self.warn_only = False  #: what to do about non-convexity
@@ -403,29 +408,29 @@ class _Trial:
 
     # -- the order of things --------------------------------------------------------------------------
 
-    def run(self, thorough: bool, warn: bool = False) -> Report:
+    def run(self, thorough: bool, warn: bool = False) -> None:
         """Try everything."""
         self.warn_only = warn
         self.first_call()
-        ordinary = self.ordinary_points(thorough)
+        self.ordinary = ordinary = self.ordinary_points(thorough)
         self.subset_of_rows()
         self.convexity(ordinary, thorough)
-        samples = self.difference_quotients(ordinary, thorough)
-        self.same_function(samples)
+        self.slopes = self.difference_quotients(ordinary, thorough)
+        self.same_function(self.slopes)
         self.awkward_points(thorough)
         self.inequalities()
         self.constants()
         self.value_alone()
         self.weights(thorough)
-        kinks = any(self.kink_along(*pair) for pair in self.lines(ordinary, thorough))
         if thorough:
+            for a, b in pairwise(ordinary):
+                self.kinks |= self.kink_along(a, b)
             self.convexity(self.points, thorough=False)
             self.inequalities()
             self.constants()
             self.start()
             self.prox()
             self.link()
-        return self.report(ordinary, samples, kinks)
 
     # -- one call -------------------------------------------------------------------------------------
 
@@ -538,7 +543,7 @@ class _Trial:
             size = np.maximum(second, max(ROUNDING, min(worst, 1e-5)) * scale)
         else:
             size = max(self.noise, ROUNDING) * scale
-        point = _Point(name, F, losses, G, 4 * size, unit)
+        point = _Point(name, F, losses, G, scale, 4 * size, unit)
         self.points.append(point)
         return point
 
@@ -557,7 +562,7 @@ class _Trial:
         for s, Fs in draws.items():
             for i, F in enumerate(Fs):
                 point = self.at(f"random scores of size {s:.3g}", F, s, noise=thorough or i == 0)
-                share = point.noise / (4 * self.scale(point.losses, F, point.G))
+                share = point.noise / (4 * point.scale)
                 self.noise = max(self.noise, min(float(share[point.finite].max(initial=0.0)), 1e-5))
                 self.require_finite(point, zero)
                 found.append(point)
@@ -654,7 +659,7 @@ class _Trial:
                 losses = self.values(F)
                 chord = a.losses + t * (b.losses - a.losses)
                 fine = a.finite & b.finite & np.isfinite(losses)
-                scale = self.scale(a.losses, a.F, a.G) + self.scale(b.losses, b.F, b.G)
+                scale = a.scale + b.scale
                 excess = losses - chord - 4 * (a.noise + b.noise + self.noise * scale) - 1e-12 * scale
                 excess = np.where(fine & np.isfinite(excess), excess, -1.0)
                 if excess.max() > 0:
@@ -723,7 +728,7 @@ class _Trial:
         right = (self.values(point.F + h * D) - point.losses) / h
         left = (point.losses - self.values(point.F - h * D)) / h
         low, high = np.minimum(left, right), np.maximum(left, right)
-        rough = self.scale(point.losses, point.F, point.G) * self.noise
+        rough = point.scale * self.noise
         slack = 4 * (point.noise + rough) / h + CLOSE * (np.abs(low) + np.abs(high))
         slack = slack + max(1e-9, 100 * self.noise) * self.dot(np.abs(point.G), np.abs(D))
         return _Slope(point, D, h, low, high, slack)
@@ -955,10 +960,6 @@ class _Trial:
 
     # -- kinks ----------------------------------------------------------------------------------------
 
-    def lines(self, points: list[_Point], thorough: bool) -> list[tuple[_Point, _Point]]:
-        """Return pairs of ordinary points to search between."""
-        return list(pairwise(points)) if thorough else []
-
     def kink_along(self, a: _Point, b: _Point) -> bool:
         """Halve the line to where the slope changes most; keep both sides of the jump as points."""
         D = b.F - a.F
@@ -986,7 +987,7 @@ class _Trial:
                     continue
                 D = b.F - a.F
                 gap = b.losses - a.losses - self.dot(a.G, D)
-                scale = self.scale(a.losses, a.F, a.G) + self.scale(b.losses, b.F, b.G)
+                scale = a.scale + b.scale
                 scale += self.dot(np.maximum(np.abs(a.G), self.typical), np.abs(D))
                 slack = 4 * (a.noise + b.noise) + max(1e-11, 100 * self.noise) * scale
                 miss = np.where(a.finite & b.finite & np.isfinite(slack), -gap - slack, -1.0)
@@ -1063,7 +1064,7 @@ class _Trial:
                     continue
                 D, fine = b.F - a.F, a.finite & b.finite
                 distance = lengths(D)
-                scale = self.scale(a.losses, a.F, a.G) + self.scale(b.losses, b.F, b.G)
+                scale = a.scale + b.scale
                 near = fine & (distance > 1e-6 * (lengths(a.F) + lengths(b.F)))
                 if declared.smoothness is not None and near.any():
                     change = lengths(b.G - a.G, True) / distance
@@ -1202,7 +1203,7 @@ class _Trial:
                 for b in self.points:
                     D = b.F - X
                     gap = b.losses - losses - self.dot(U, D)
-                    scale = self.scale(losses, X, U) + self.scale(b.losses, b.F, b.G)
+                    scale = self.scale(losses, X, U) + b.scale
                     scale += self.dot(np.maximum(np.abs(U), self.typical), np.abs(D))
                     rough = ROUNDING * 100 / size * self.dot(np.abs(a.F) + np.abs(X), np.abs(D))
                     slack = b.noise + max(1e-10, 100 * self.noise) * scale + rough
@@ -1248,8 +1249,9 @@ class _Trial:
 
     # -- the end --------------------------------------------------------------------------------------
 
-    def report(self, ordinary: list[_Point], samples: list[_Slope], kinks: bool) -> Report:
+    def report(self) -> Report:
         """Gather what was learned."""
+        ordinary = self.ordinary
         weight, started = self.objective.space.weight, time.perf_counter()
         for _ in range(3):
             self.evaluate(ordinary[0].F)
@@ -1277,9 +1279,9 @@ class _Trial:
             evaluations=self.evaluations,
             n_points=len(self.points),
             coupled=self.is_coupled(ordinary[0]),
-            kinks=kinks,
+            kinks=self.kinks,
             lipschitz=max(map(steepness, ordinary)),
-            curvature=max(curvature(s) for s in samples if s.h >= 1e-4 * s.point.unit),
+            curvature=max(curvature(s) for s in self.slopes if s.h > 5e-5 * s.point.unit),
             minimum=min(risks),
             seconds=seconds,
             notes=(*self.notes, *([self.overflow] if self.overflow else [])),
