@@ -450,6 +450,11 @@ def float32_logistic(F, y):
     return np.logaddexp(np.float32(0), -sign * f), (1 / (1 + np.exp(-f)) - y).astype(np.float32)
 
 
+def float32_total(F, y):
+    R = F.astype(np.float32) - y.astype(np.float32)
+    return np.float32(0.5) * (R**2).mean(), R / np.float32(R.size)
+
+
 def expanded(F, y):
     """Loses digits near the targets."""
     return (0.5 * F**2 - F * y + 0.5 * y**2).sum(axis=1), F - y
@@ -533,6 +538,7 @@ RIGHT = {
     "value": (rows(half_squared, value=lambda F, y: half_squared(F, y)[0]), "one"),
     "float32": (rows(float32), "three"),
     "float32 logistic": (rows(float32_logistic, task="binary"), "binary"),
+    "float32 total": (total(float32_total), "three"),
     "expanded": (rows(expanded), "one"),
     "huber": (rows(huber, constants={"smoothness": 1.0, "minimum": 0.0}), "three"),
     "log cosh": (rows(log_cosh, constants={"lipschitz": 1.0, "smoothness": 1.0}), "one"),
@@ -610,6 +616,16 @@ def test_right_losses_are_right(name, thorough):
             y, given = problem(kind, seed)
             if scale == 1 or kind in ("one", "three", "weighted", "counts"):
                 check_objective(loss, y * scale, random_state=seed, thorough=thorough, **given)
+
+
+@pytest.mark.parametrize("n_rows", [1, 2, 5])
+@pytest.mark.parametrize("name", [name for name, (_, kind) in RIGHT.items() if kind != "ranking"])
+def test_few_rows(name, n_rows):
+    loss, kind = RIGHT[name]
+    y, given = problem(kind)
+    given = {key: item if key == "n_classes" else item[:n_rows] for key, item in given.items()}
+    check_objective(loss, y[:n_rows], **given)
+    check_objective(loss, y[:n_rows], thorough=False, **given)
 
 
 @pytest.mark.parametrize("name", RIGHT)
@@ -750,6 +766,8 @@ def test_labels_of_any_kind():
         check_objective("softmax", y[:, None])
     with pytest.raises(ValueError, match="`sample_weight` must hold 30 positive numbers"):
         check_objective("softmax", y, sample_weight=np.zeros(30))
+    with pytest.raises(ValueError, match="`groups` must have 30 labels like `y`, got 2"):
+        check_objective(total(pair_hinge), np.zeros(30), groups=[1, 2])
     with pytest.raises(ValueError, match="`loss` must be one of"):
         check_objective("nothing", y)
 

@@ -31,6 +31,8 @@ WATCHED = 5
 HUGE = 1e30
 #: Rounding of ordinary float64 code, and the least of it that is allowed for in gradients.
 ROUNDING = 1e-13
+#: The same of float32.
+SINGLE = 1e-6
 #: Tolerance of slopes, relative.
 CLOSE = 1e-5
 
@@ -121,6 +123,8 @@ def check_objective(
     loss = as_loss(resolve("loss", loss, available("convexboost.objectives")))
     targets, n_classes = _targets(loss, y, n_classes)
     given = Groups.of(groups)
+    if given is not None and len(given.labels) != len(targets):
+        raise ValueError(f"`groups` must have {len(targets)} labels like `y`, got {len(given.labels)}")
     space = FunctionSpace.of(len(targets), _weights(sample_weight, len(targets)))
     with _quiet():
         objective = loss.bind(targets, space, n_classes, given)
@@ -436,7 +440,8 @@ class _Trial:
 
     def first_call(self) -> None:
         """Shapes, arguments left alone, fresh arrays, no randomness."""
-        F = self.rng.normal(size=self.shape)
+        # Targets may have been drawn with the same seed: not the same numbers.
+        F = 0.1 + 0.7 * self.rng.normal(size=self.shape)
         kept, y = F.copy(), None if self.y is None else self.y.copy()
         try:
             losses, G = self.evaluate(F)
@@ -453,6 +458,8 @@ class _Trial:
             self.fail(f"it writes into `y`, e.g. in row {row}", "Work on a copy.")
         if np.shares_memory(G, F):
             self.fail("it returns the array `F` it was given, or a view of it, as gradient", "Return a copy.")
+        if _is_single(losses) or _is_single(G):
+            self.noise = SINGLE
         first = losses.copy(), G.copy()
         again = self.evaluate(F.copy())
         for name, a, b in (("value", first[0], again[0]), ("gradient", first[1], again[1])):
@@ -533,16 +540,14 @@ class _Trial:
         F = np.array(np.broadcast_to(F, self.shape), float, order="C")
         losses, G = (np.array(part, float) for part in self.evaluate(F.copy()))
         scale = self.scale(losses, F, G)
-        size = ROUNDING * scale
+        size = self.noise * scale
         if noise:
             # Second differences over so short a way are rounding, but for kinks.
             D = 1e-7 * max(unit, float(np.abs(F).max())) * self.rng.choice([-1.0, 1.0], self.shape)
             second = np.abs(self.values(F + D) - 2 * losses + self.values(F - D))
             share = second / np.where(scale > 0, scale, 1.0)
             worst = float(share[np.isfinite(share)].max(initial=0.0))
-            size = np.maximum(second, max(ROUNDING, min(worst, 1e-5)) * scale)
-        else:
-            size = max(self.noise, ROUNDING) * scale
+            size = np.maximum(second, max(self.noise, min(worst, 1e-5)) * scale)
         point = _Point(name, F, losses, G, scale, 4 * size, unit)
         self.points.append(point)
         return point
@@ -556,9 +561,9 @@ class _Trial:
             s: [c + s * f * self.rng.normal(size=self.shape) for f in ((1, 1, 0.1) if thorough else (1, 0.1))]
             for s, c in self.units()
         }
-        G = [np.abs(self.evaluate(F)[1]) for F in next(reversed(draws.values()))[:1]]
-        G = [np.where(np.isfinite(g), g, 0.0) for g in G]
-        self.typical = self.typical_size(G[0])
+        G = np.abs(self.evaluate(next(reversed(draws.values()))[0])[1])
+        G = np.where(np.isfinite(G), G, 0.0)
+        self.typical = np.maximum(G, np.median(G, axis=0 if self.by_rows else None))
         for s, Fs in draws.items():
             for i, F in enumerate(Fs):
                 point = self.at(f"random scores of size {s:.3g}", F, s, noise=thorough or i == 0)
@@ -567,10 +572,6 @@ class _Trial:
                 self.require_finite(point, zero)
                 found.append(point)
         return found
-
-    def typical_size(self, G: Array) -> Array:
-        """Return the size of the gradient, the median over rows where that is larger than the entry."""
-        return np.maximum(G, np.median(G, axis=0)) if self.by_rows else np.maximum(G, np.median(G))
 
     def awkward_points(self, thorough: bool) -> None:
         """On the targets and a rounding error away from them, ties, the start, tiny and huge scores."""
@@ -781,7 +782,7 @@ class _Trial:
                 "With PyTorch: do not detach, and do not leave torch (NumPy, float, item) inside `value`.",
             )
         factor = self.factor(samples, lambda F, G: G)
-        if factor is not None:
+        if factor is not None and abs(factor - 1) > 5e-3:
             return self.name_factor(factor)
         if np.ptp(p) > 1e-9:
             if self.factor(samples, lambda F, G: G / p) is not None:
@@ -1130,7 +1131,7 @@ class _Trial:
             else:
                 self.notes.append("It takes no `weight`: sample weights would not be used.")
             return
-        if not thorough or self.targets is None:
+        if not thorough or self.targets is None or n == 1:
             return
         y, F, tolerance = np.asarray(self.targets), self.points[1].F, max(1e-8, 100 * self.noise)
 
@@ -1322,6 +1323,11 @@ def _who(loss: Any, objective: Functional) -> str:
     loss = getattr(objective, "loss", loss) if loss is None else loss
     form = _form(loss)
     return f"`{form}` of {loss.name}" if form else f"the loss {loss}" if loss is not None else "the loss"
+
+
+def _is_single(x: Array) -> bool:
+    """Return whether numbers come from float32: they fit into it, but are not short ones such as ½."""
+    return bool((x == x.astype(np.float32)).all() and (x != x.astype(np.float16)).any())
 
 
 def _show(f: Any) -> str:
