@@ -1,7 +1,7 @@
 """Boosting for any convex loss: smooth or not, pointwise or coupling samples.
 
 Estimators: `ConvexBoostClassifier`, `ConvexBoostRegressor`, `ConvexBoostRanker`.  Without scikit-learn:
-`boost`.
+`boost`.  To try out a loss of your own: `check_objective`.
 Pictures: `ConvergenceDisplay`, `EdgeDisplay`, `CertificateDisplay`.
 """
 
@@ -20,6 +20,7 @@ __all__ = [
     "EdgeDisplay",
     "FunctionSpace",
     "boost",
+    "check_objective",
 ]
 
 _HOMES = {
@@ -31,9 +32,11 @@ _HOMES = {
     "ConvexBoostRegressor": "convexboost.estimators",
     "FunctionSpace": "convexboost.core",
     "boost": "convexboost.train",
+    "check_objective": "convexboost.checks",
 }
 
 if TYPE_CHECKING:
+    from convexboost.checks import check_objective
     from convexboost.core import FunctionSpace
     from convexboost.displays import CertificateDisplay, ConvergenceDisplay, EdgeDisplay
     from convexboost.estimators import ConvexBoostClassifier, ConvexBoostRanker, ConvexBoostRegressor

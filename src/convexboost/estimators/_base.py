@@ -30,6 +30,7 @@ from sklearn.utils.validation import (
 
 from convexboost.certificates import Certificate
 from convexboost.certify import certify
+from convexboost.checks import watch
 from convexboost.core import AdditiveModel, Array, FunctionSpace
 from convexboost.diagnosis import Diagnosis, Run, count_hypotheses, diagnose, number
 from convexboost.estimators._frames import Columns, is_frame, is_missing
@@ -114,7 +115,7 @@ class BaseConvexBoost(BaseEstimator):
         rows, held_out = self._validation_rows(rows, X_val, y_val, groups_val, rng)
 
         objective = rows.bind(loss, n_classes)
-        objective = objective.with_l2(objective.l2 + float(self.l2))
+        objective = watch(objective.with_l2(objective.l2 + float(self.l2)))
         categorical = np.flatnonzero(self._columns.categorical)
         hypotheses = learner.bind(rows.X, objective.space, categorical, self._n_threads())
         _check_columns(rows.offset, objective.n_outputs)
