@@ -68,6 +68,31 @@ def inspect(
         raise typer.Exit(1) from None
 
 
+@app.command()
+def reproduce(
+    what: Annotated[
+        str, typer.Argument(help="classification, ranking, planning, counterexample, or all.")
+    ] = "all",
+    quick: Annotated[bool, typer.Option("--quick", help="Smaller budgets: minutes, not hours.")] = False,
+    out: Annotated[Path, typer.Option(help="Folder for the report and the runs.")] = Path(
+        "convexboost-reproduce"
+    ),
+    fresh: Annotated[bool, typer.Option("--fresh", help="Do not use the runs that are there.")] = False,
+) -> None:
+    """Run the paper's experiments and write a report: curves, tables, and a verdict for every claim.
+
+    Finished runs are kept in the folder; after Ctrl-C the same command goes on where it stopped.
+    """
+    from convexboost.cli.reproduce import ReproduceError, run
+
+    try:
+        status = run(what, quick, out, fresh)
+    except ReproduceError as error:
+        typer.echo(f"convexboost reproduce: {error}", err=True)
+        raise typer.Exit(2) from None
+    raise typer.Exit(status)
+
+
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def bench(context: typer.Context) -> None:
     """Time the library beside its peers; takes the options of benchmarks/run_all.py (--quick, --threads)."""
