@@ -36,13 +36,15 @@ def root(
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the picture.")] = Path("convexboost-demo"),
+    out: Annotated[Path, typer.Option(help="Folder for the report and the picture.")] = Path(
+        "convexboost-demo"
+    ),
     weak_learners: Annotated[int, typer.Option(min=10, help="Budget of each algorithm.")] = 2000,
 ) -> None:
     """Train the paper's three algorithms side by side on handwritten digits, and run its counter-example."""
     from convexboost.cli.demo import run
 
-    run(out, weak_learners)
+    raise typer.Exit(run(out, weak_learners))
 
 
 @app.command()

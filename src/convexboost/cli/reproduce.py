@@ -28,8 +28,9 @@ EXPERIMENTS = {
 STYLES = {REPRODUCED: "green", NOT_REPRODUCED: "red", NOT_DECIDED: "yellow"}
 TITLE = "Generalized Boosting Algorithms for Convex Optimization, reproduced"
 LEAD = """
-The experiments of Grubb and Bagnell (ICML 2011), run anew with convexboost. For every claim there is a rule that was
-fixed in the code, the numbers it looks at, and the answer. What was not reproduced is shown like everything else.
+The experiments of Grubb and Bagnell (ICML 2011), run anew with convexboost. For every claim there is a rule
+that was fixed in the code, the numbers it looks at, and the answer. What was not reproduced is shown like
+everything else.
 """
 
 
@@ -47,7 +48,9 @@ def run(what: str, quick: bool, out: Path, fresh: bool) -> int:
     for study, outcome in done:
         study.write_csv(outcome, out)
     path = write(report, out)
-    console.print(_summary(done))
+    for study, outcome in done:
+        console.print("")
+        console.print(_summary(study, outcome))
     print_verdicts(console, report.verdicts)
     if report.warning:
         console.print(f"\n[yellow]{escape(report.warning.replace('**', ''))}[/]")
@@ -144,24 +147,17 @@ class Bars(studies.Progress):
         self.console.print(f"{escape(unit.title)}  [{style}]{escape(words)}[/]")
 
 
-def _summary(done: Sequence[tuple[Study, Outcome]]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold", title_justify="left")
-    for column in ("experiment", "run"):
-        table.add_column(column)
-    for column in ("weak learners", "gradients", "last objective", "lowest", "seconds"):
+def _summary(study: Study, outcome: Outcome) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column(study.title.lower())
+    for column in ("learners", "gradients", "objective", "lowest", "seconds"):
         table.add_column(column, justify="right")
-    for study, outcome in done:
-        for unit in study.units:
-            if (curve := outcome.results.get(unit.key)) is not None:
-                cells = (
-                    curve["weak_learners"][-1],
-                    curve["gradient_evaluations"][-1],
-                    curve["objective"][-1],
-                    curve["objective"].min(),
-                    curve["seconds"][-1],
-                )
-                words = f"{unit.title} (interrupted)" if curve.partial else unit.title
-                table.add_row(study.name, escape(words), *(number(float(cell)) for cell in cells))
+    for unit in study.units:
+        if (curve := outcome.results.get(unit.key)) is not None:
+            last = [curve[name][-1] for name in ("weak_learners", "gradient_evaluations", "objective")]
+            cells = [*last, curve["objective"].min(), curve["seconds"][-1]]
+            words = f"{unit.title} (interrupted)" if curve.partial else unit.title
+            table.add_row(escape(words), *(number(float(cell)) for cell in cells))
     return table
 
 

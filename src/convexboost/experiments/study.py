@@ -218,8 +218,10 @@ def _runs(study: Study, outcome: Outcome) -> Table:
         state, curve = outcome.states[unit.key], outcome.results.get(unit.key)
         last = [curve[name][-1] if curve is not None else math.nan for name in LABELS]
         words = f"{state.words}: {state.why}" if state.why else state.words
-        rows.append((unit.title, words, last[0], last[1], last[3], state.seconds, state.made))
-    columns = ("run", "state", "weak learners", "gradients", "last objective", "seconds in all", "made")
+        if state.words == REUSED:
+            words += f" ({state.made})"
+        rows.append((unit.title, last[0], last[1], last[3], state.seconds, words))
+    columns = ("run", "weak learners", "gradients", "last objective", "seconds in all", "state")
     return Table(columns, rows)
 
 
@@ -286,7 +288,7 @@ def _warning(done: Sequence[tuple[Study, Outcome]], command: str) -> str:
     if open_:
         words.append(
             f"**This report is partial**: {len(units) - len(open_) - len(failed)} of {len(units)} runs are "
-            f"there. The same command goes on where it stopped: `{command}`"
+            f"there. The same command completes it: `{command}`"
         )
     if failed:
         words.append(f"**{len(failed)} of {len(units)} runs failed.** The same command tries them again.")

@@ -221,5 +221,5 @@ def number(value: Any) -> str:
     if isinstance(value, float) and math.isnan(value):
         return "–"
     if isinstance(value, int) or (isinstance(value, float) and value.is_integer() and abs(value) < 1e9):
-        return f"{value:,.0f}"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+        return f"{value:,.0f}".replace("-", "−")
+    return f"{value:.4g}".replace("-", "−") if isinstance(value, float) else str(value)

@@ -45,11 +45,8 @@ def thin(y: Array, most: int = MOST_POINTS) -> NDArray[np.intp]:
 
 
 def is_hidden(figure: LineFigure) -> bool:
-    """Say whether a logarithmic axis hides points."""
-    return any(
-        (figure.log_x and bool((x <= 0.0).any())) or (figure.log_y and bool((y <= 0.0).any()))
-        for x, y in (line.points for line in figure.lines)
-    )
+    """Say whether a logarithmic vertical axis hides values."""
+    return figure.log_y and any(bool((line.points[1] <= 0.0).any()) for line in figure.lines)
 
 
 def plotly(figure: LineFigure, palette: dict[str, str]) -> dict[str, Any]:

@@ -3,28 +3,28 @@
 (() => {
   const data = JSON.parse(document.getElementById("figure-data").textContent);
   const dark = matchMedia("(prefers-color-scheme: dark)");
+  const mouse = matchMedia("(pointer: fine)").matches; // a finger that drags wants to scroll
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
   function axis(spec) {
     return {
       title: { text: spec.title, standoff: 8 }, type: spec.type, automargin: true, zeroline: false,
-      gridcolor: colour("--line"), linecolor: colour("--line"), exponentformat: "power",
-      ...(spec.type === "log" ? { dtick: 1, minor: { showgrid: false } } : {}),
+      gridcolor: colour("--line"), linecolor: colour("--line"), exponentformat: "power", hoverformat: ".4g",
+      // Few ticks make Plotly label 1, 2 and 5 or whole decades; the format writes them as plain numbers.
+      ...(spec.type === "log" ? { nticks: 3, tickformat: ".3~g" } : { nticks: 7 }),
     };
   }
 
   function layout(figure) {
     return {
       autosize: true, height: 340, margin: { l: 48, r: 12, t: 8, b: 44 }, showlegend: false,
-      paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", hovermode: "closest", dragmode: false,
+      paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", hovermode: "closest", dragmode: mouse ? "zoom" : false,
       font: { family: getComputedStyle(document.body).fontFamily, size: 13, color: colour("--quiet") },
       xaxis: axis(figure.x), yaxis: axis(figure.y),
     };
   }
 
-  const config = {
-    responsive: true, displaylogo: false, displayModeBar: false, scrollZoom: false,
-  };
+  const config = { responsive: true, displaylogo: false, displayModeBar: false, scrollZoom: false };
 
   function draw(canvas) {
     const figure = data[Number(canvas.dataset.figure)];
@@ -63,7 +63,7 @@
         label();
         draw(canvas);
       });
-      box.append(button);
+      canvas.parentElement.querySelector(".links").append(button);
     }
   }
 

@@ -32,6 +32,7 @@ from convexboost.inspection.content import (
     number,
 )
 
+SHORT = 40  #: characters of a cell that is kept on one line
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
 
 
@@ -258,7 +259,8 @@ def _table(table: Table) -> str:
 
 def _cell(value: Any) -> str:
     text = escape(number(value))
-    return f"<td>{text}</td>" if isinstance(value, str) else f'<td class="number">{text}</td>'
+    kind = "number" if not isinstance(value, str) else "short" if len(value) <= SHORT else "long"
+    return f'<td class="{kind}">{text}</td>'
 
 
 def _pill(holds: bool | None, words: str) -> str:
@@ -283,4 +285,6 @@ def _comparison(comparison: Comparison) -> str:
     mark = {True: "✓", False: "✗", None: "?"}[comparison.holds]
     limit = number(comparison.limit)
     values = f"{number(comparison.value)} {comparison.relation} {limit}"
-    return f'{escape(comparison.rule)} <span class="numbers">{escape(values)} {mark}</span>'
+    kind = {True: "yes", False: "no", None: "open"}[comparison.holds]
+    numbers = f'{escape(values)} <span class="mark-{kind}">{mark}</span>'
+    return f'<span>{escape(comparison.rule)}</span> <span class="numbers">{numbers}</span>'
