@@ -89,9 +89,9 @@ def _table(curves: list[Curves]) -> Table:
             f"{h['objective'][best]:.4f}",
             f"{c.train_error[error]:.2%}",
             f"{c.test_error[error]:.2%}",
-            f"{h['weak_learners'][-1]}",
+            f"{h['weak_learners'][-1]:.0f}",
             f"{c.distinct_stumps}",
-            f"{h['gradient_evaluations'][-1]}",
+            f"{h['gradient_evaluations'][-1]:.0f}",
             f"{h['seconds'][-1]:.2f}",
         )
     return table

@@ -132,8 +132,8 @@ class Results(dict[str, Curve]):
         return Results((key, curve) for key, curve in self.items() if not curve.partial)
 
     def fact(self, key: str, name: str) -> float:
-        """Return a number for a verdict; NaN where the run is not there."""
-        return float(self[key].facts[name]) if key in self else math.nan
+        """Return a number for a verdict; NaN where the run is not there or was interrupted."""
+        return float(self[key].facts[name]) if key in self.complete else math.nan
 
 
 def line_figure(

@@ -6,12 +6,18 @@
   const mouse = matchMedia("(pointer: fine)").matches; // a finger that drags wants to scroll
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-  function axis(spec) {
+  // So many that Plotly labels whole decades, or 1, 2 and 5 where there are few of them.
+  function ticks(values) {
+    const logs = values.filter((v) => v > 0).map(Math.log10);
+    const decades = logs.reduce((a, b) => Math.max(a, b), -Infinity) - logs.reduce((a, b) => Math.min(a, b), Infinity);
+    return decades >= 2 ? Math.min(7, Math.ceil(decades)) : 3;
+  }
+
+  function axis(spec, values) {
     return {
       title: { text: spec.title, standoff: 8 }, type: spec.type, automargin: true, zeroline: false,
       gridcolor: colour("--line"), linecolor: colour("--line"), exponentformat: "power", hoverformat: ".4g",
-      // Few ticks make Plotly label 1, 2 and 5 or whole decades; the format writes them as plain numbers.
-      ...(spec.type === "log" ? { nticks: 3, tickformat: ".3~g" } : { nticks: 7 }),
+      ...(spec.type === "log" ? { nticks: ticks(values), tickformat: ".3~g" } : { nticks: 7 }),
     };
   }
 
@@ -20,7 +26,8 @@
       autosize: true, height: 340, margin: { l: 48, r: 12, t: 8, b: 44 }, showlegend: false,
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", hovermode: "closest", dragmode: mouse ? "zoom" : false,
       font: { family: getComputedStyle(document.body).fontFamily, size: 13, color: colour("--quiet") },
-      xaxis: axis(figure.x), yaxis: axis(figure.y),
+      xaxis: axis(figure.x, figure.traces.flatMap((t) => t.x)),
+      yaxis: axis(figure.y, figure.traces.flatMap((t) => t.y)),
     };
   }
 
