@@ -23,13 +23,12 @@ class Browser:
         self.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         theirs_in, self.out = _pipe()
         self.into, theirs_out = _pipe()
-
-        def connect():  # Chromium reads from 3 and writes to 4
-            os.dup2(theirs_in, 3)
-            os.dup2(theirs_out, 4)
-
+        connect = f'exec "$0" "$@" 3<&{theirs_in} 4>&{theirs_out}'  # it reads from 3 and writes to 4
         self.process = subprocess.Popen(
             [
+                "bash",
+                "-c",
+                connect,
                 CHROMIUM,
                 "--headless=new",
                 "--no-sandbox",
@@ -41,8 +40,7 @@ class Browser:
                 "--remote-debugging-pipe",
                 f"--user-data-dir={self.folder.name}",
             ],
-            preexec_fn=connect,
-            pass_fds=(3, 4),
+            pass_fds=(theirs_in, theirs_out),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

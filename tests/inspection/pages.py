@@ -29,7 +29,7 @@ def picture():
 def lines(name="residual"):
     wave = np.sin(T / 50) / (T + 1)
     return [
-        Line("naive", T, 1 / (T + 1)),
+        Line("naive", T, 1 / (T + 1), other_x={"not everywhere": T}),
         Line(name, T, np.where(T % 7 == 3, np.nan, wave), "residual", "dash"),
         Line("never", T[:3], np.full(3, np.nan), "other", "dot"),
         Line("empty", [], []),

@@ -91,6 +91,21 @@ def test_the_legend_switches_lines_off_and_on(reports, browser):
     assert browser.errors == []
 
 
+def test_the_reader_chooses_the_axis(reports, browser):
+    browser.errors.clear()
+    browser.open(reports["real"], 400)
+    last = 'Math.max(...document.querySelectorAll(".canvas")[2].data[1].x)'
+    assert browser.evaluate(last) == counterexample.QUICK
+    browser.evaluate("""
+        const select = document.querySelectorAll(".canvas")[2].parentElement.querySelector("select");
+        select.value = "weak learners"; select.dispatchEvent(new Event("change"));
+        new Promise(done => setTimeout(done, 300))""")
+    assert browser.evaluate(last) == 2 * counterexample.QUICK - 1
+    title = 'document.querySelectorAll(".canvas")[2].querySelector(".xtitle").textContent'
+    assert browser.evaluate(title) == "weak learners"
+    assert browser.errors == []
+
+
 def test_names_are_text(reports, browser):
     browser.open(reports["made up"], 1200)
     names = '[...document.querySelectorAll(".legend button")].map(b => b.textContent)'

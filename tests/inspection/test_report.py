@@ -137,6 +137,25 @@ def test_thinning_keeps_the_extremes(n):
     assert len(figures.thin(y)) <= figures.MOST_POINTS
 
 
+def test_the_reader_chooses_among_what_every_line_has(tmp_path):
+    a = Line("a", [1, 2], [3, 4], other_x={"seconds": [5, 6], "gradients": [7, 8]})
+    b = Line("b", [1], [3], other_x={"seconds": [9]})
+    figure = LineFigure("t", [a, b], "rounds", "gap")
+    assert figure.choices == ["rounds", "seconds"]
+    assert figures.plotly(figure, figures.colours([figure]))["traces"][0]["xs"] == {
+        "rounds": [1, 2],
+        "seconds": [5, 6],
+    }
+    figures.write_csv(figure, tmp_path / "x.csv")
+    assert (tmp_path / "x.csv").read_text().split() == [
+        "line,rounds,gap,seconds",
+        "a,1.0,3.0,5.0",
+        "a,2.0,4.0,6.0",
+        "b,1.0,3.0,9.0",
+    ]
+    assert LineFigure("t", [], "rounds", "gap").choices == ["rounds"]
+
+
 def test_an_algorithm_has_one_colour_everywhere():
     other = LineFigure("o", [Line("a", [1], [1], "dual_averaging"), Line("b", [1], [1])], "x", "y")
     palette = figures.colours([other, LineFigure("t", lines(), "x", "y")])

@@ -11,13 +11,12 @@ from matplotlib.figure import Figure
 from rich.console import Console
 from rich.table import Table
 
-from convexboost.cli.reproduce import run_all
+from convexboost.cli.reproduce import run_all, save
 from convexboost.estimators import ConvexBoostClassifier
 from convexboost.experiments import counterexample, digits
 from convexboost.experiments.digits import PAPER, Curves
 from convexboost.experiments.study import compose
 from convexboost.inspection.figures import COLOURS
-from convexboost.inspection.report import write
 
 COUNTEREXAMPLE_ROUNDS = counterexample.QUICK
 LEAD = """
@@ -45,7 +44,7 @@ def run(out: Path, weak_learners: int) -> int:
         _tell(console, [Curves.of(curve) for curve in done[0][1].results.values()], out)
     command = f"convexboost demo --out {out} --weak-learners {weak_learners}"
     seconds = time.perf_counter() - began
-    page = write(compose("What convexboost is about", LEAD, done, command, seconds), out)
+    page = save(compose("What convexboost is about", LEAD, done, command, seconds), done, out)
     console.print(f"report: {page}    total: {time.perf_counter() - began:.0f} s", soft_wrap=True)
     return 0 if complete else 130 if any(outcome.interrupted for _, outcome in done) else 1
 

@@ -9,6 +9,8 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
+import matplotlib  # noqa: F401  (the report needs both: better to miss them now than after hours)
+import plotly  # noqa: F401
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -16,7 +18,7 @@ from rich.table import Table
 
 from convexboost.experiments import study as studies
 from convexboost.experiments.study import Outcome, State, Study, Unit, compose
-from convexboost.inspection.content import NOT_DECIDED, NOT_REPRODUCED, REPRODUCED, Verdict, number
+from convexboost.inspection.content import NOT_DECIDED, NOT_REPRODUCED, REPRODUCED, Report, Verdict, number
 from convexboost.inspection.report import write
 from convexboost.train import Record
 
@@ -45,9 +47,7 @@ def run(what: str, quick: bool, out: Path, fresh: bool) -> int:
     done = run_all(chosen, out, console, fresh)
     seconds = time.perf_counter() - began
     report = compose(TITLE, LEAD, done, command(what, quick, out), seconds)
-    for study, outcome in done:
-        study.write_csv(outcome, out)
-    path = write(report, out)
+    path = save(report, done, out)
     for study, outcome in done:
         console.print("")
         console.print(_summary(study, outcome))
@@ -90,6 +90,13 @@ def run_all(chosen: Sequence[Study], out: Path, console: Console, fresh: bool) -
             stopped = any(outcome.interrupted for _, outcome in done)
             done.append((study, study.found(out) if stopped else study.run(out, bars, fresh)))
     return done
+
+
+def save(report: Report, done: Sequence[tuple[Study, Outcome]], out: Path) -> Path:
+    """Write the report and the curves beside it."""
+    for study, outcome in done:
+        study.write_csv(outcome, out)
+    return write(report, out)
 
 
 class Bars(studies.Progress):

@@ -21,6 +21,7 @@ LABELS = {
     "seconds": "seconds",
     "objective": "objective",
 }
+AXES = ("weak_learners", "gradient_evaluations", "seconds")
 
 
 @dataclass(frozen=True)
@@ -151,6 +152,8 @@ def line_figure(
 ) -> LineFigure:
     """Draw one column of several curves, one colour per algorithm; `best`: the smallest value so far.
 
+    The reader may have any of `AXES` on the horizontal axis; `x` is shown first.
+
     `extra` are further lines (a bound, a published number).  Rounds where y is NaN are left out, and so are
     curves without this column: a run that was interrupted may have only the columns of `LABELS`.
     """
@@ -166,7 +169,8 @@ def line_figure(
         values = curve[y][known]
         dash = dashes[variants[curve.algorithm].index(curve.variant) % len(dashes)]
         values = np.minimum.accumulate(values) if best else values
-        lines.append(Line(curve.name, curve[x][known], values, curve.algorithm, dash))
+        others = {LABELS[name]: curve[name][known] for name in AXES if name != x}
+        lines.append(Line(curve.name, curve[x][known], values, curve.algorithm, dash, others))
     words = ylabel or LABELS.get(y, y.replace("_", " "))
     xlabel = LABELS.get(x, x.replace("_", " "))
     return LineFigure(title, [*lines, *extra], xlabel, words, log_x, log_y, caption)

@@ -36,7 +36,7 @@ import numpy as np
 
 import convexboost
 from convexboost.experiments.curve import LABELS, Curve, Results, line_figure, plain
-from convexboost.inspection.content import Report, Section, Table, Text, Verdict, VerdictList
+from convexboost.inspection.content import Block, Report, Section, Table, Text, Verdict, VerdictList
 from convexboost.inspection.environment import commit, environment, now
 from convexboost.inspection.report import write_atomically
 from convexboost.train import Record
@@ -202,7 +202,9 @@ class Study:
         verdicts = VerdictList(self.verdicts(outcome.results.complete))
         found = [Section(self.title, [Text(self.intro), verdicts])]
         found += [replace(section, level=2) for section in self.sections(outcome.results)]
-        return [*found, Section("Runs and settings", [_runs(self, outcome), _settings(self)], level=2)]
+        files = Text(f"Every round of every run is in `data/{self.name}/`, one CSV file each.")
+        last: list[Block] = [_runs(self, outcome), files, _settings(self)]
+        return [*found, Section("Runs and settings", last, level=2)]
 
     def write_csv(self, outcome: Outcome, out: Path) -> None:
         """Write every curve in full to OUT/data/STUDY/KEY.csv."""
@@ -276,7 +278,7 @@ def compose(
 ) -> Report:
     """Put studies together into one report that says what is missing."""
     sections = [section for study, outcome in done for section in study.report(outcome)]
-    footer = {"command": command, "made": now(), "seconds": f"{seconds:.1f}"} | environment()
+    footer = {"command": command, "made": now(), "took": f"{seconds:.1f} s"} | environment()
     return Report(title, sections, lead, _warning(done, command), footer)
 
 

@@ -55,6 +55,7 @@ class Line:
     y: ArrayLike
     colour: str = ""  #: e.g. the algorithm; by default the name
     dash: str = "solid"  #: "solid", "dash" or "dot"
+    other_x: Mapping[str, ArrayLike] = field(default_factory=dict)  #: label: what x may be instead
 
     @property
     def points(self) -> tuple[Array, Array]:
@@ -74,6 +75,15 @@ class LineFigure:
     log_y: bool = False
     caption: str = ""
     kind: str = "line"  #: or "marker": points without a line between them
+
+    @property
+    def choices(self) -> list[str]:
+        """Return what the reader can have on the horizontal axis: what every line has."""
+        others = [set(line.other_x) for line in self.lines]
+        return [
+            self.xlabel,
+            *(n for n in (self.lines[0].other_x if self.lines else ()) if n in set.intersection(*others)),
+        ]
 
 
 @dataclass(frozen=True)

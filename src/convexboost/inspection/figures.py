@@ -61,16 +61,21 @@ def plotly(figure: LineFigure, palette: dict[str, str]) -> dict[str, Any]:
                 "name": line.name,
                 "x": _json(x[keep]),
                 "y": _json(y[keep]),
+                "xs": {name: _json(_x(figure, line, name)[keep]) for name in figure.choices},
                 "mode": "lines" if figure.kind == "line" and len(keep) > 1 else "markers",
                 "line": {"color": colour, "width": 2.2, "dash": line.dash},
                 "marker": {"color": colour, "size": 8},
             }
         )
     axes = {
-        "x": {"title": figure.xlabel, "type": "log" if figure.log_x else "linear"},
+        "x": {"title": figure.xlabel, "choices": figure.choices, "type": "log" if figure.log_x else "linear"},
         "y": {"title": figure.ylabel, "type": "log" if figure.log_y else "linear"},
     }
     return {"title": figure.title, "traces": traces, **axes}
+
+
+def _x(figure: LineFigure, line: Line, name: str) -> Array:
+    return np.asarray(line.x if name == figure.xlabel else line.other_x[name], float)
 
 
 def _json(values: Array) -> list[float | None]:
@@ -104,13 +109,15 @@ def draw(figure: LineFigure, palette: dict[str, str]) -> Figure:
 
 
 def write_csv(figure: LineFigure, path: Path) -> None:
-    """Write every point: line, x, y."""
+    """Write every point: line, x, y, and what x may be instead."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(("line", figure.xlabel, figure.ylabel))
+        names = figure.choices
+        writer.writerow(("line", names[0], figure.ylabel, *names[1:]))
         for line in figure.lines:
-            x, y = line.points
-            writer.writerows((line.name, repr(float(a)), repr(float(b))) for a, b in zip(x, y, strict=True))
+            x, *others = (_x(figure, line, name).tolist() for name in names)
+            rows = zip(x, line.points[1].tolist(), *others, strict=True)
+            writer.writerows((line.name, *row) for row in rows)
 
 
 def sample(line: Line, most: int = 12) -> list[tuple[float, float]]:

@@ -17,7 +17,7 @@
     return {
       title: { text: spec.title, standoff: 8 }, type: spec.type, automargin: true, zeroline: false,
       gridcolor: colour("--line"), linecolor: colour("--line"), exponentformat: "power", hoverformat: ".4g",
-      ...(spec.type === "log" ? { nticks: ticks(values), tickformat: ".3~g" } : { nticks: 7 }),
+      ...(spec.type === "log" ? { nticks: ticks(values), tickformat: ",.6~g" } : { nticks: 7 }),
     };
   }
 
@@ -57,6 +57,20 @@
       });
       box.append(button);
     });
+    const links = canvas.parentElement.querySelector(".links");
+    if (figure.x.choices.length > 1) {
+      const select = document.createElement("select");
+      select.className = "scale";
+      select.title = "what is on the horizontal axis";
+      select.setAttribute("aria-label", select.title);
+      select.append(...figure.x.choices.map((name) => new Option(name)));
+      select.addEventListener("change", () => {
+        figure.x.title = select.value;
+        figure.traces.forEach((trace) => { trace.x = trace.xs[select.value]; });
+        draw(canvas);
+      });
+      links.append(select);
+    }
     for (const name of ["x", "y"]) {
       const button = document.createElement("button");
       const spec = figure[name];
@@ -70,7 +84,7 @@
         label();
         draw(canvas);
       });
-      canvas.parentElement.querySelector(".links").append(button);
+      links.append(button);
     }
   }
 
