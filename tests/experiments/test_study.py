@@ -6,6 +6,7 @@ import json
 import math
 import os
 import signal
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -265,6 +266,15 @@ def test_no_half_written_file_remains(tmp_path, monkeypatch):
     monkeypatch.setattr("pathlib.Path.replace", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     assert s.run(tmp_path).interrupted
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_sections_that_cannot_do_without_a_run_do_not_cost_the_report(tmp_path):
+    s = replace(made([Worker().unit("a", then=interrupt)]), sections=lambda results: results["a"])
+    report = compose("t", "", [(s, s.run(tmp_path))], "", 1.0)
+    assert any("KeyError: 'a'" in b.words for x in report.sections for b in x.blocks if isinstance(b, Text))
+    complete = study.Outcome(Results(), {}, False)
+    with pytest.raises(KeyError):
+        compose("t", "", [(s, complete)], "", 1.0)
 
 
 @pytest.mark.parametrize("key", ["", "a/b", "..", "a b", "a.b", "ä"])

@@ -13,6 +13,10 @@ and hands the last two to its `Study`.  A unit (`watch` is a callback for `boost
         errors = {"test_error": ...}  # one number per round, NaN where it was not computed
         return Curve.of(model.history_, "letter", "residual", extras=errors, facts={"distinct stumps": 40})
 
+Sections, figures and verdicts come from `convexboost.inspection.content`; curves are drawn by `line_figure`.
+`sections` and `verdicts` get whatever is there: `results.fact(key, name)` is NaN for a missing run (and
+the verdict then "not decided"), and an interrupted curve may lack extra columns and facts.
+
 `Study.run` writes each finished unit to OUT/runs/STUDY/KEY.FINGERPRINT.json and skips those already there.
 """
 
@@ -41,7 +45,18 @@ from convexboost.inspection.environment import commit, environment, now
 from convexboost.inspection.report import write_atomically
 from convexboost.train import Record
 
-__all__ = ["Curve", "Outcome", "Progress", "Results", "State", "Study", "Unit", "compose", "line_figure"]
+__all__ = [
+    "Curve",
+    "Outcome",
+    "Progress",
+    "Results",
+    "State",
+    "Study",
+    "Unit",
+    "Watch",
+    "compose",
+    "line_figure",
+]
 
 Watch = Callable[[Record], Any]
 
@@ -201,10 +216,20 @@ class Study:
         """Return the sections of this study: claims, figures, runs, settings."""
         verdicts = VerdictList(self.verdicts(outcome.results.complete))
         found = [Section(self.title, [Text(self.intro), verdicts])]
-        found += [replace(section, level=2) for section in self.sections(outcome.results)]
+        found += [replace(section, level=2) for section in self._figures(outcome)]
         files = Text(f"Every round of every run is in `data/{self.name}/`, one CSV file each.")
         last: list[Block] = [_runs(self, outcome), files, _settings(self)]
         return [*found, Section("Runs and settings", last, level=2)]
+
+    def _figures(self, outcome: Outcome) -> list[Section]:
+        """An experiment that did not expect a run to be missing must not cost the partial report."""
+        try:
+            return self.sections(outcome.results)
+        except Exception as error:
+            if outcome.complete:
+                raise
+            words = f"The runs that are there are not enough to draw: {_why(error)}."
+            return [Section("Figures", [Text(words)])]
 
     def write_csv(self, outcome: Outcome, out: Path) -> None:
         """Write every curve in full to OUT/data/STUDY/KEY.csv."""
