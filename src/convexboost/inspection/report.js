@@ -57,7 +57,9 @@
       });
       box.append(button);
     });
-    const links = canvas.parentElement.querySelector(".links");
+    const controls = document.createElement("div");
+    controls.className = "controls";
+    canvas.after(controls);
     if (figure.x.choices.length > 1) {
       const select = document.createElement("select");
       select.className = "scale";
@@ -69,7 +71,7 @@
         figure.traces.forEach((trace) => { trace.x = trace.xs[select.value]; });
         draw(canvas);
       });
-      links.append(select);
+      controls.append(select);
     }
     for (const name of ["x", "y"]) {
       const button = document.createElement("button");
@@ -84,7 +86,7 @@
         label();
         draw(canvas);
       });
-      links.append(button);
+      controls.append(button);
     }
   }
 
