@@ -1,0 +1,334 @@
+"""Small neural networks with one hidden layer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numba import njit
+
+from convexboost.core import Array, FunctionSpace, Term
+from convexboost.learners._dense import DenseHypothesis, DenseSet, RawInputs, RawMapper
+
+#: Shares added to the mean square of each unit where the output layer is solved, so that units that do the
+#: same share the work instead of cancelling in huge numbers; and what a unit that is always 0 counts.
+RIDGE, SILENT = 1e-10, 1e-15
+#: The first damping, as a share of the diagonal, and its factors after steps that succeed and that fail.
+DAMPING, EASE, TIGHTEN = 3.0, 0.5, 5.0
+#: An error that is smaller by less than this share is not smaller: rounding must not decide.
+GAIN = 1e-9
+#: The hidden layer is made of multiples of this.  Training a network enlarges errors of rounding, and
+#: boosting feeds them back; cut off after each step they do not grow, so that weight 2 is the row twice and
+#: the units of X and y do not matter.
+GRAIN = 2.0**-16
+#: Conjugate gradient iterations in a step, and the share of the squared gradient at which they stop.  Solving
+#: better is slower and gives no better networks.
+N_PRODUCTS, ENOUGH = 5, 1e-4
+#: A unit that the output hardly uses moves as if it were used by this share of the most used one.
+IDLE = 1e-6
+#: Standardised inputs are cut off here: far outside of the training inputs every unit is saturated.
+FAR = 1e8
+#: Categories of a column, and entries of a sparse X, beyond which making them dense is refused.
+MAX_CATEGORIES, MAX_ENTRIES = 255, 10**8
+#: Numbers in the hidden layer while a model is evaluated.
+MAX_BUFFER = 2**20
+#: Rows of a block at most, and multiplications with the hidden layer in it: far below where BLAS would use
+#: a second thread, so that the number of threads changes no bit.
+MAX_BLOCK, MAX_MULTIPLICATIONS = 128, 2**16
+
+# --- inputs ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Number:
+    """A column of numbers: mean 0 and variance 1, or left out where they are all the same."""
+
+    index: int
+    center: float
+    scale: float  #: 0: all the same
+    has_missing: bool
+
+    @classmethod
+    def learn(cls, index: int, column: Array, weight: Array) -> Number:
+        """Find mean and standard deviation of the values that are not missing."""
+        known = ~np.isnan(column)
+        values, weight = column[known], weight[known]
+        if len(values) == 0 or values.min() == values.max():
+            return cls(index, 0.0, 0.0, bool((~known).any()) and len(values) > 0)
+        # Between −1 and 1 first: squares of huge and of tiny numbers are not numbers.
+        middle = values.min() / 2 + values.max() / 2
+        half = values.max() / 2 - values.min() / 2
+        unit, share = (values - middle) / half, weight / weight.sum()
+        mean = np.einsum("n,n->", share, unit)
+        deviation = np.sqrt(np.einsum("n,n,n->", share, unit - mean, unit - mean))
+        return cls(index, float(middle + half * mean), float(half * deviation), not known.all())
+
+    def encode(self, column: Array) -> list[Array]:
+        """Return the standardised column, the mean where it is missing, and where it is."""
+        out = []
+        if self.scale > 0.0:
+            with np.errstate(over="ignore"):
+                out.append(np.clip(np.nan_to_num((column - self.center) / self.scale), -FAR, FAR))
+        return [*out, np.isnan(column).astype(float)] if self.has_missing else out
+
+
+@dataclass(frozen=True)
+class Category:
+    """A column of categories: one indicator each.  Missing ones are a category; new ones are none at all."""
+
+    index: int
+    values: Array
+
+    @classmethod
+    def learn(cls, index: int, column: Array) -> Category:
+        """Find the categories."""
+        values = np.unique(column)
+        if len(values) > MAX_CATEGORIES:
+            raise ValueError(
+                f"`learner` 'network' takes at most {MAX_CATEGORIES} categories in a column, "
+                f"got {len(values)} in column {index}"
+            )
+        return cls(index, values if len(values) > 1 else values[:0])
+
+    def encode(self, column: Array) -> list[Array]:
+        """Return the indicators."""
+        return [
+            (np.isnan(column) if np.isnan(value) else column == value).astype(float) for value in self.values
+        ]
+
+
+@dataclass(frozen=True)
+class Standardiser(RawMapper):
+    """X as the networks read it: standardised columns, indicators, and a last column of ones."""
+
+    columns: tuple[Number | Category, ...]
+
+    @classmethod
+    def learn(cls, X: Any, weight: Array, categorical: Sequence[int]) -> Standardiser:
+        """Read means, deviations and categories off the training inputs."""
+        X, chosen = _dense(X), {int(j) for j in categorical}
+        return cls(
+            tuple(
+                Category.learn(j, X[:, j]) if j in chosen else Number.learn(j, X[:, j], weight)
+                for j in range(X.shape[1])
+            )
+        )
+
+    def prepare(self, X: Any) -> RawInputs:
+        """Encode X."""
+        X = _dense(X)
+        encoded = [part for column in self.columns for part in column.encode(X[:, column.index])]
+        return RawInputs(np.column_stack([*encoded, np.ones(X.shape[0])]))
+
+
+def _dense(X: Any) -> Array:
+    if not sp.issparse(X):
+        return np.asarray(X, float)
+    if X.shape[0] * X.shape[1] > MAX_ENTRIES:
+        raise ValueError(
+            f"`learner` 'network' makes a sparse `X` dense, up to {MAX_ENTRIES:,} entries; got one of shape "
+            f"{X.shape}"
+        )
+    return np.asarray(X.toarray(), float)
+
+
+# --- networks ----------------------------------------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True)
+def times(A: Array, B: Array) -> Array:  # pragma: no cover
+    """A B.  Unlike with BLAS, a row comes out the same whatever other rows there are."""
+    out = np.zeros((A.shape[0], B.shape[1]))
+    for n in range(A.shape[0]):
+        for i in range(A.shape[1]):
+            a = A[n, i]
+            for j in range(B.shape[1]):
+                out[n, j] += a * B[i, j]
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class Units(DenseHypothesis):
+    """h(z) = tanh(z · inward) · outward + constant.  The last input is 1."""
+
+    inward: Array  #: (n_inputs, hidden)
+    outward: Array  #: (hidden, n_outputs)
+    constant: Array  #: (n_outputs,)
+
+    def evaluate(self, X: Array) -> Array:
+        """Return the values, some rows at a time."""
+        out = np.empty((len(X), len(self.constant)))
+        n_rows = max(MAX_BUFFER // len(self.outward), 1)
+        for start in range(0, len(X), n_rows):
+            rows = slice(start, start + n_rows)
+            out[rows] = times(np.tanh(times(X[rows], self.inward)), self.outward) + self.constant
+        return out
+
+    @classmethod
+    def merge(cls, terms: Sequence[Term]) -> Sequence[Term]:
+        """Networks side by side are one wide network."""
+        weights = [weight for weight, _ in terms]
+        networks: list[Any] = [h for _, h in terms]
+        outward = [weight * h.outward for weight, h in zip(weights, networks, strict=True)]
+        constant = sum(weight * h.constant for weight, h in zip(weights, networks, strict=True))
+        return [(1.0, cls(np.hstack([h.inward for h in networks]), np.vstack(outward), constant))]
+
+
+def _rounded(inward: Array) -> Array:
+    return GRAIN * np.round(inward / GRAIN)
+
+
+class Blocks(NamedTuple):
+    """Rows to train on, cut into blocks; what fills up the last block has no weight."""
+
+    Z: Array  #: (n_blocks, n_rows, n_inputs)
+    values: Array  #: (n_blocks, n_rows, n_outputs)
+    weight: Array  #: (n_blocks, n_rows, 1); sums to 1
+
+
+def cross(A: Array, B: Array) -> Array:
+    """Aᵀ B over the rows of all blocks."""
+    return np.matmul(A.transpose(0, 2, 1), B).sum(axis=0)
+
+
+class Fit:
+    """A hidden layer with the best output layer for it, by weighted least squares."""
+
+    def __init__(self, inward: Array, rows: Blocks) -> None:
+        self.inward, self.rows = inward, rows
+        self.layer = np.concatenate([np.tanh(rows.Z @ inward), np.ones_like(rows.weight)], axis=2)
+        self.weighted = rows.weight * self.layer
+        gram = cross(self.weighted, self.layer)
+        units = np.diag_indices(inward.shape[1])
+        gram[units] += RIDGE * gram[units] + SILENT
+        self.inverse = np.linalg.inv(gram)
+        self.output = self.inverse @ cross(self.weighted, rows.values)  # the last row is the constant
+        self.rest = rows.values - self.layer @ self.output
+        self.error = float(np.sum(rows.weight * self.rest**2))
+
+    def step(self, damping: float) -> Array:
+        """Return a damped Gauss-Newton step of the hidden layer, the output layer following it.
+
+        Variable projection in Kaufman's form: a change of the hidden layer counts by what the output layer
+        could not do.  Conjugate gradients solve the equations and need only products with the inputs.
+        """
+        Z, outward = self.rows.Z, self.output[:-1]
+        slope = 1.0 - self.layer[:, :, :-1] ** 2
+        weighted = self.rows.weight * slope
+        between = outward @ outward.T
+        size = np.diag(between) * np.sum(weighted * slope, axis=(0, 1))  # of the diagonal, unit by unit
+        if size.max() == 0.0:
+            return np.zeros_like(self.inward)
+        size = np.maximum(size, IDLE * size.max())
+
+        def product(change: Array) -> Array:
+            moved = slope * (Z @ change)
+            moved -= self.layer @ (self.inverse @ cross(self.weighted, moved))
+            return cross(Z, weighted * (moved @ between)) + damping * size * change
+
+        step = np.zeros_like(self.inward)
+        rest = cross(Z, weighted * (self.rest @ outward.T))
+        direction, squared = rest / size, np.sum(rest * rest / size)
+        enough = ENOUGH * squared
+        for _ in range(N_PRODUCTS):
+            if squared <= enough:
+                break
+            image = product(direction)
+            length = squared / np.sum(direction * image)
+            step += length * direction
+            rest -= length * image
+            squared, before = np.sum(rest * rest / size), squared
+            direction = rest / size + squared / before * direction
+        return step
+
+
+class NetworkSet(DenseSet):
+    """Networks trained on the rows of Δ."""
+
+    def __init__(self, options: Network, mapper: Standardiser, X: Any, space: FunctionSpace) -> None:
+        super().__init__(mapper.prepare(X).X, space)
+        self.options, self.mapper = options, mapper
+        n_inputs = self.inputs.X.shape[1]
+        self.n_rows = int(np.clip(MAX_MULTIPLICATIONS // (n_inputs * (options.hidden + 1)), 1, MAX_BLOCK))
+        self._Z, self._weight = self._blocks(self.inputs.X), self._blocks(space.weight[:, None])
+        self._share = np.cumsum(space.weight)
+
+    def fit(self, values: Array, rng: np.random.Generator) -> Units:
+        """Train on some rows; the output layer is then fitted to all of them."""
+        options, n_inputs = self.options, self._Z.shape[2]
+        norm = self.space.norm(values)
+        everything = Blocks(self._Z, self._blocks(values / norm), self._weight)
+        rows = self._draw(everything, rng)
+        start = rng.normal(size=(n_inputs, options.hidden))
+        start[:-1] /= np.sqrt(max(n_inputs - 1, 1))  # so that what a unit reads has variance about 1
+        best, damping = Fit(_rounded(start), rows), DAMPING
+        for _ in range(options.n_steps):
+            new = Fit(_rounded(best.inward + best.step(damping)), rows)
+            if new.error < (1 - GAIN) * best.error:
+                best, damping = new, damping * EASE
+            else:
+                damping *= TIGHTEN
+        output = norm * (best if rows is everything else Fit(best.inward, everything)).output
+        return Units(best.inward, output[:-1], output[-1])
+
+    def _blocks(self, rows: Array) -> Array:
+        count = -(-len(rows) // self.n_rows)
+        out = np.zeros((count * self.n_rows, rows.shape[1]))
+        out[: len(rows)] = rows
+        return out.reshape(count, self.n_rows, -1)
+
+    def _draw(self, rows: Blocks, rng: np.random.Generator) -> Blocks:
+        """Draw one row out of each of `max_rows` equal parts of the weight, or take all."""
+        count = self.options.max_rows
+        if len(self.inputs) <= count:
+            return rows
+        places = (np.arange(count) + rng.random(count)) / count * self._share[-1]
+        which = np.minimum(np.searchsorted(self._share, places), len(self.inputs) - 1)
+        Z, values = (part.reshape(-1, part.shape[2])[which] for part in (rows.Z, rows.values))
+        return Blocks(*map(self._blocks, (Z, values, np.full((count, 1), 1.0 / count))))
+
+
+@dataclass(frozen=True)
+class Network:
+    """A neural network with one hidden layer, h(x) = b + Σ_j a_j tanh(w_jᵀx + c_j); outputs share the layer.
+
+    Trained by least squares on Δ from a random start; the output layer (a, b) is the best one for the hidden
+    layer at every step, and at last over all rows: h is then the projection on the span of its units, with
+    coefficient 1 (up to a tiny ridge), and edge² = 1 − ‖Δ − h‖²/‖Δ‖².
+
+    Columns are standardised.  A missing value counts as the mean, with an indicator if the training inputs
+    miss values there; each category is an indicator, and one not seen in training is none of them.  A sparse
+    X is made dense.
+
+    Parameters
+    ----------
+    hidden : int
+        Number of hidden units.
+    n_steps : int
+        Gauss-Newton steps (Levenberg-Marquardt).  0: random units, only the output layer is fitted.
+    max_rows : int
+        Rows that the hidden layer is trained on, drawn anew for each network in proportion to their weight.
+        If there are no more than that, all of them.
+
+    """
+
+    hidden: int = 5
+    n_steps: int = 12
+    max_rows: int = 4000
+
+    name: ClassVar[str] = "network"
+
+    def __post_init__(self) -> None:
+        for parameter, least in (("hidden", 1), ("n_steps", 0), ("max_rows", 1)):
+            value = getattr(self, parameter)
+            if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+                raise ValueError(f"`{parameter}` must be a whole number of at least {least}, got {value!r}")
+
+    def bind(self, X: Any, space: FunctionSpace, categorical: Any = None, n_threads: int = 1) -> NetworkSet:
+        """Standardise the training inputs."""
+        mapper = Standardiser.learn(X, space.weight, () if categorical is None else categorical)
+        return NetworkSet(self, mapper, X, space)
