@@ -1,0 +1,163 @@
+"""Two planning problems: real terrain and a game level, each with regions to train on and others to test on.
+
+Nobody demonstrated paths there, so a planner that knows hidden costs does (`Problem.cost`); learners see features
+and paths only.  Both costs are positive and not linear in the features.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import islice, product
+from typing import NamedTuple
+
+import numpy as np
+
+from convexboost.core import Array
+from convexboost.datasets import load_elevation, load_terrain
+from convexboost.planning.demonstrations import demonstrate
+from convexboost.planning.maps import Map, map_from_types, terrain_features
+from convexboost.planning.planners import Cell, Horizon, Monotone, Path, Planner
+
+#: Metres in a degree of latitude, and the latitude of the elevation grid.
+DEGREE, LATITUDE = 111_200.0, 36.6
+#: How much a demonstration's view of the costs is off, cell by cell.
+NOISE = 0.1
+
+Corner = tuple[int, int]
+
+
+class Shown(NamedTuple):
+    """Maps and the paths demonstrated on each."""
+
+    maps: list[Map]
+    demonstrations: list[list[Path]]
+
+    @property
+    def n_demonstrations(self) -> int:
+        """Return how many there are."""
+        return sum(map(len, self.demonstrations))
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Demonstrations to learn from and others to test on."""
+
+    name: str
+    train: Shown
+    test: Shown
+    planner: Planner
+    cost: Callable[[Map], Array]  #: hidden
+
+    def excess(self, shown: Shown, plans: Sequence[Sequence[Path]]) -> float:
+        """Return how much more plans cost than the best paths between the same ends, as a share, hidden costs."""
+        shares = []
+        for map, paths in zip(shown.maps, plans, strict=True):
+            costs = self.cost(map)
+            for path in paths:
+                best = self.planner.plan(map.grid(costs), path.start, path.goal).cost
+                shares.append(float(costs[tuple(path.cells.T)].sum()) / best - 1.0)
+        return float(np.mean(shares))
+
+
+def terrain_cost(map: Map) -> Array:
+    """0.3 + exp(slope/10) (1 + north/2) + depth/10: slope in degrees, the steeper the worse it is to face north.
+
+    `north` is the cosine of the aspect, `depth` how many metres a cell lies below its surroundings.
+    """
+    slope, north, height = (map.layer(name) for name in ("slope", "aspect cos", "relative height"))
+    return 0.3 + np.exp(slope / 10.0) * (1.0 + north / 2.0) + np.maximum(-height, 0.0) / 10.0
+
+
+def type_cost(map: Map) -> Array:
+    """(1 + [trees] + 3 [swamp] + 7 [water]) (1 + exp(−to water/2)) + to trees/4, distances in cells.
+
+    Shores are muddy, and open ground is the worse the further away the trees are.
+    """
+    is_tree, is_swamp, is_water = (map.layer(f"is {s}") for s in "TSW")
+    ground = 1.0 + is_tree + 3.0 * is_swamp + 7.0 * is_water
+    return ground * (1.0 + np.exp(-map.layer("to W") / 2.0)) + map.layer("to T") / 4.0
+
+
+def _elevation(quick: bool) -> Problem:
+    grid = load_elevation()
+    down, across = (DEGREE * degrees for degrees in grid.spacing)
+    whole = terrain_features(grid.values, across * math.cos(math.radians(LATITUDE)), down)
+    size, count = (24, 2) if quick else (60, 6)
+    tops = range(0, 281, 70)
+    # Columns below 252 train, columns from 276 test: features look 10 cells far.
+    train, test = product(tops, (0, 64, 128, 192)), product(tops, (276, 340))
+    return _make("elevation", whole, size, count, train, test, Monotone(), terrain_cost, quick)
+
+
+def _terrain(quick: bool) -> Problem:
+    whole = map_from_types(load_terrain(), blocked="@")
+    size, count = (20, 2) if quick else (48, 6)
+    tops = range(64, 353, 96)
+    # Columns below 256 train, columns from 280 test: distances reach 16 cells far.
+    train, test = product(tops, (64, 112, 160, 208)), product(tops, (280, 352))
+    return _make("terrain", whole, size, count, train, test, Horizon(), type_cost, quick)
+
+
+PROBLEMS = {"elevation": _elevation, "terrain": _terrain}
+
+
+def problem(name: str, quick: bool = False) -> Problem:
+    """Make a problem: "elevation" (real terrain) or "terrain" (a game level, types of ground).
+
+    Parameters
+    ----------
+    name : {"elevation", "terrain"}
+    quick : bool
+        A few small regions, for a run of seconds.
+
+    """
+    if name not in PROBLEMS:
+        raise ValueError(f"`name` must be one of {', '.join(PROBLEMS)}, got {name!r}")
+    return PROBLEMS[name](quick)
+
+
+def _make(
+    name: str,
+    whole: Map,
+    size: int,
+    count: int,
+    train: Iterable[Corner],
+    test: Iterable[Corner],
+    planner: Planner,
+    cost: Callable[[Map], Array],
+    quick: bool,
+) -> Problem:
+    rng = np.random.default_rng(0)
+
+    def show(corners: Iterable[Corner]) -> Shown:
+        maps = [whole.region((top, top + size), (left, left + size)) for top, left in corners]
+        return Shown(
+            maps,
+            [demonstrate(map, cost, _across(map, count, planner, rng), planner, NOISE, rng) for map in maps],
+        )
+
+    if quick:
+        train, test = islice(train, 3), islice(test, 2)
+    return Problem(name, show(train), show(test), planner, cost)
+
+
+def _across(map: Map, count: int, planner: Planner, rng: np.random.Generator) -> list[tuple[Cell, Cell]]:
+    """Draw starts near the left border and goals near the right one, such that there is a way."""
+    width = map.shape[1] // 8
+    left, right = np.argwhere(map.free[:, :width]), np.argwhere(map.free[:, -width:])
+    drawn: list[tuple[Cell, Cell]] = []
+    while len(drawn) < count:
+        start, goal = _draw(left, 0, rng), _draw(right, map.shape[1] - width, rng)
+        try:
+            planner.plan(map.grid(np.ones(map.shape)), start, goal)
+        except ValueError:
+            continue
+        drawn.append((start, goal))
+    return drawn
+
+
+def _draw(cells: Array, first: int, rng: np.random.Generator) -> Cell:
+    row, column = cells[rng.integers(len(cells))]
+    return int(row), int(column) + first
