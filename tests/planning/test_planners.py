@@ -5,6 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from scipy.sparse.csgraph import bellman_ford, dijkstra
 
 from convexboost.planning import Dijkstra, Horizon, Monotone, Path
@@ -39,17 +40,14 @@ def draw(rng, shape, share_blocked=0.15):
 
 
 @pytest.mark.parametrize("axis", ["columns", "rows"])
-@pytest.mark.parametrize("seed", range(6))
-def test_monotone_is_the_minimum_over_all_monotone_paths(axis, seed):
-    rng = np.random.default_rng(seed)
-    shape = (3, 3) if seed % 2 else (3, 4)
-    costs = draw(rng, shape)
-    planner, checked = Monotone(axis), 0
-    free = np.isfinite(costs)
-    for start, goal in list(product(map(tuple, np.argwhere(free)), repeat=2))[:: 7 if seed % 2 else 29]:
-        start, goal = tuple(map(int, start)), tuple(map(int, goal))
-        # A path visits no cell twice; enumerate only as far as the set of all simple monotone paths goes.
-        everything = simple_monotone(free, start, goal, planner)
+@pytest.mark.parametrize("reach", [0, 1, 2])
+@pytest.mark.parametrize("seed", range(3))
+def test_monotone_is_the_minimum_over_all_monotone_paths(axis, reach, seed):
+    costs = draw(np.random.default_rng(seed), (4, 5))
+    free, planner, found = np.isfinite(costs), Monotone(axis, reach), 0
+    cells = [tuple(map(int, cell)) for cell in np.argwhere(free)]
+    for start, goal in product(cells, repeat=2):
+        everything = sequences(free, start, goal, planner)
         if not everything:
             with pytest.raises(ValueError, match="cannot be reached"):
                 planner.plan(costs, start, goal)
@@ -60,31 +58,30 @@ def test_monotone_is_the_minimum_over_all_monotone_paths(axis, seed):
         assert planner.allows(path)
         assert planner.cells(free, start, goal)[tuple(path.cells.T)].all()
         assert path.cost == pytest.approx(min(total(costs, walk) for walk in everything), abs=1e-12)
-        checked += 1
-    assert checked > 2
+        found += 1
+    assert found > 15
 
 
-def simple_monotone(free, start, goal, planner):
-    found, stack = [], [[start]]
-    while stack:
-        walk = stack.pop()
-        if walk[-1] == goal and planner.allows(Path(np.array(walk))):
-            found.append(walk)
-        for down, across in MOVES:
-            cell = (walk[-1][0] + int(down), walk[-1][1] + int(across))
-            inside = all(0 <= i < n for i, n in zip(cell, free.shape, strict=True))
-            if inside and free[cell] and cell not in walk:
-                stack.append([*walk, cell])
-    return found
+def sequences(free, start, goal, planner):
+    """All sequences of free cells, one per column (row), that the planner allows."""
+    k = 1 if planner.axis == "columns" else 0
+    onward = -1 if goal[k] < start[k] else 1
+    lines = [
+        [tuple(map(int, cell)) for cell in np.argwhere(free) if cell[k] == line]
+        for line in range(start[k] + onward, goal[k], onward)
+    ]
+    if start[k] == goal[k]:
+        return [[start]] if start == goal else []
+    walks = ([start, *middle, goal] for middle in product(*lines))
+    return [walk for walk in walks if planner.allows(Path(np.array(walk)))]
 
 
 def test_monotone_paths_by_hand():
-    # 2 x 2, from corner to corner: diagonal, round either way, or down, diagonally up, and down.
-    free = np.ones((2, 2), bool)
-    assert len(simple_monotone(free, (0, 0), (1, 1), Monotone())) == 4
-    # Up and then down again in one column is not among the paths.
-    assert not Monotone().allows(Path(np.array([(1, 0), (0, 0), (1, 0), (1, 1)])))
-    assert Monotone().allows(Path(np.array([(1, 0), (0, 0), (1, 1), (2, 1)])))
+    assert len(sequences(np.ones((3, 3), bool), (1, 0), (1, 2), Monotone())) == 3
+    assert not Monotone().allows(Path(np.array([(1, 0), (0, 0), (1, 1)])))  # twice in a column
+    assert not Monotone().allows(Path(np.array([(0, 0), (2, 1)])))  # too steep
+    assert Monotone(reach=2).allows(Path(np.array([(0, 0), (2, 1)])))
+    assert not Monotone().allows(Path(np.array([(0, 0), (0, 1), (0, 0)])))  # turns back
 
 
 @pytest.mark.parametrize("neighbours", [4, 8])
@@ -124,25 +121,14 @@ def test_shortest_paths_of_scipy_for_positive_costs(neighbours):
     assert Horizon(180, neighbours).plan(costs, start, goal).cost == pytest.approx(shortest)
 
 
-def test_monotone_for_large_grids_is_a_shortest_path_in_its_graph():
-    # The directed graph of (cell, direction in its column), costs of any sign: Bellman-Ford, no cycles.
-    rng = np.random.default_rng(1)
-    costs = rng.normal(size=(9, 11))
-    height, width = costs.shape
-    value = np.full((height, width, 3), np.inf)  # just entered, going up, going down
-    value[3, 0, 0] = costs[3, 0]
-    for column in range(width):
-        for row in range(height):  # down
-            if row > 0:
-                value[row, column, 2] = costs[row, column] + value[row - 1, column, [0, 2]].min()
-        for row in range(height - 1, -1, -1):  # up
-            if row < height - 1:
-                value[row, column, 1] = costs[row, column] + value[row + 1, column, [0, 1]].min()
-        if column + 1 < width:
-            leave = np.pad(value[:, column].min(axis=1), 1, constant_values=np.inf)
-            for row in range(height):
-                value[row, column + 1, 0] = costs[row, column + 1] + leave[row : row + 3].min()
-    assert Monotone().plan(costs, (3, 0), (6, 10)).cost == pytest.approx(value[6, 10].min())
+def test_monotone_on_a_larger_grid_is_a_shortest_path_of_scipy():
+    # Costs of any sign: in a graph without cycles Bellman-Ford finds shortest paths.
+    costs = np.random.default_rng(1).normal(size=(9, 11))
+    graph = _graph(costs, 8).tocoo()
+    onward = graph.col % 11 == graph.row % 11 + 1
+    graph = sp.csr_array((graph.data[onward], (graph.row[onward], graph.col[onward])), shape=graph.shape)
+    distance = bellman_ford(graph, indices=3 * 11)[6 * 11 + 10] + costs[3, 0]
+    assert Monotone().plan(costs, (3, 0), (6, 10)).cost == pytest.approx(distance)
 
 
 @pytest.mark.parametrize("planner", PLANNERS, ids=str)
@@ -166,11 +152,14 @@ def test_start_is_goal(planner):
 
 @pytest.mark.parametrize("planner", PLANNERS, ids=str)
 def test_ties_are_broken_the_same_way_every_time(planner):
-    costs = np.ones((7, 7))
-    paths = [planner.plan(costs, (3, 0), (3, 6)).cells.tolist() for _ in range(3)]
+    costs, goal = np.ones((7, 7)), (3, 6)
+    if planner == Monotone("rows"):
+        costs, goal = costs[:, :4], (6, 0)
+    paths = [planner.plan(costs, (3, 0), goal).cells.tolist() for _ in range(3)]
     assert paths[0] == paths[1] == paths[2]
-    if not isinstance(planner, Dijkstra) and planner != Monotone("rows"):
-        assert paths[0] == [[3, column] for column in range(7)]
+    if not isinstance(planner, Dijkstra):
+        straight = zip(range(3, 7), [0] * 4) if goal == (6, 0) else zip([3] * 7, range(7))
+        assert paths[0] == [list(cell) for cell in straight]
 
 
 @pytest.mark.parametrize("planner", PLANNERS, ids=str)
@@ -199,6 +188,7 @@ def test_bad_input(planner):
 def test_bad_parameters():
     for make, match in (
         (lambda: Monotone("diagonals"), "`axis` must be"),
+        (lambda: Monotone(reach=0.5), "`reach` must be a whole number"),
         (lambda: Horizon(-1), "`steps` must be"),
         (lambda: Horizon(neighbours=6), "`neighbours` must be 4 or 8, got 6"),
         (lambda: Dijkstra(0.0), "`floor` must be positive"),

@@ -114,8 +114,7 @@ class MaxMarginPlanner(BaseEstimator):
         self._check_parameters()
         learner = self._learner()
         self.planner_ = Monotone() if self.planner is None else self.planner
-        first = next(iter(maps), None)
-        self.feature_names_in_ = np.array(getattr(first, "names", ()), dtype=object)
+        self.feature_names_in_ = np.array(_sequence(maps, "maps")[0].names, dtype=object)
         self.n_features_in_ = len(self.feature_names_in_)
         scenes = self._scenes(maps, demonstrations)
         if (maps_val is None) != (demonstrations_val is None):
@@ -207,10 +206,8 @@ class MaxMarginPlanner(BaseEstimator):
         ]
 
     def _check_maps(self, maps: Any, parameter: str = "maps") -> None:
-        if isinstance(maps, Map) or len(maps) == 0 or not all(isinstance(map, Map) for map in maps):
-            raise ValueError(f"`{parameter}` must be a sequence of maps, got {_short(maps)}")
         names = tuple(self.feature_names_in_)
-        for map in maps:
+        for map in _sequence(maps, parameter):
             if map.names != names:
                 raise ValueError(
                     f"`{parameter}` must have the features {', '.join(names)}, got {', '.join(map.names)}"
@@ -271,6 +268,12 @@ def _mean_agreement(found: Demonstrations, demonstrations: Demonstrations) -> fl
             ]
         )
     )
+
+
+def _sequence(maps: Any, parameter: str) -> Sequence[Map]:
+    if isinstance(maps, Map) or len(maps) == 0 or not all(isinstance(map, Map) for map in maps):
+        raise ValueError(f"`{parameter}` must be a sequence of maps, got {_short(maps)}")
+    return maps
 
 
 def _short(value: Any) -> str:

@@ -71,32 +71,34 @@ def terrain_cost(map: Map) -> Array:
 
 
 def type_cost(map: Map) -> Array:
-    """(1 + [trees] + 3 [swamp] + 7 [water]) (1 + exp(−to water/2)) + to trees/4, distances in cells.
+    """(1 + 3 [swamp] + 7 [water]) (1 + exp(−to water/2)) + min((to trees − 3)²/4, 4), distances in cells.
 
-    Shores are muddy, and open ground is the worse the further away the trees are.
+    Shores are muddy; it is best to walk three cells away from the trees, neither among them nor in the open.
     """
-    is_tree, is_swamp, is_water = (map.layer(f"is {s}") for s in "TSW")
-    ground = 1.0 + is_tree + 3.0 * is_swamp + 7.0 * is_water
-    return ground * (1.0 + np.exp(-map.layer("to W") / 2.0)) + map.layer("to T") / 4.0
+    ground = 1.0 + 3.0 * map.layer("is S") + 7.0 * map.layer("is W")
+    cover = np.minimum((map.layer("to T") - 3.0) ** 2 / 4.0, 4.0)
+    return ground * (1.0 + np.exp(-map.layer("to W") / 2.0)) + cover
 
 
 def _elevation(quick: bool) -> Problem:
     grid = load_elevation()
     down, across = (DEGREE * degrees for degrees in grid.spacing)
     whole = terrain_features(grid.values, across * math.cos(math.radians(LATITUDE)), down)
-    size, count = (24, 2) if quick else (60, 6)
-    tops = range(0, 281, 70)
-    # Columns below 252 train, columns from 276 test: features look 10 cells far.
-    train, test = product(tops, (0, 64, 128, 192)), product(tops, (276, 340))
+    size, count = (24, 2) if quick else (48, 10)
+    tops = range(16, 281, 80)
+    # Columns below 224 train, columns from 256 test: features look 10 cells far.
+    train, test = product(tops, (16, 96, 176)), product(tops, (256, 336))
     return _make("elevation", whole, size, count, train, test, Monotone(), terrain_cost, quick)
 
 
 def _terrain(quick: bool) -> Problem:
-    whole = map_from_types(load_terrain(), blocked="@")
-    size, count = (20, 2) if quick else (48, 6)
-    tops = range(64, 353, 96)
-    # Columns below 256 train, columns from 280 test: distances reach 16 cells far.
-    train, test = product(tops, (64, 112, 160, 208)), product(tops, (280, 352))
+    level = load_terrain()
+    # Its ground is drawn in blocks of about four cells: every other cell has most of what there is to see.
+    whole = map_from_types(level.values[::2, ::2], level.symbols, blocked="@")
+    size, count = (20, 2) if quick else (40, 15)
+    tops = range(28, 173, 48)
+    # Columns below 112 train, columns from 132 test: distances reach 16 cells far.
+    train, test = product(tops, (28, 72)), product(tops, (132, 176))
     return _make("terrain", whole, size, count, train, test, Horizon(), type_cost, quick)
 
 
