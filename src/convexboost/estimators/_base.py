@@ -377,7 +377,9 @@ class BaseConvexBoost(BaseEstimator):
         raise NotImplementedError
 
     def _hold_out(self, rows: Rows, rng: Any) -> tuple[Rows, Rows]:
-        """Split off the validation part, stratified for classes where they allow it."""
+        """Split off the validation part, whole groups or stratified for classes where they allow it."""
+        if rows.groups is not None and self._loss().whole_groups:
+            return self._hold_out_groups(rows, rows.groups.numbers, rng)
         n_rows = len(rows.y)
         n_held = int(np.ceil(self.validation_fraction * n_rows))
         if n_held >= n_rows:
@@ -394,6 +396,17 @@ class BaseConvexBoost(BaseEstimator):
             np.arange(n_rows), test_size=n_held, random_state=rng, stratify=stratify
         )
         return rows.take(kept), rows.take(held)
+
+    def _hold_out_groups(self, rows: Rows, numbers: Any, rng: Any) -> tuple[Rows, Rows]:
+        n_groups = int(numbers.max()) + 1
+        n_held = int(np.ceil(self.validation_fraction * n_groups))
+        if n_held >= n_groups:
+            raise ValueError(
+                f"`early_stopping` holds out {n_held} of {n_groups} groups and leaves none; "
+                "give `X_val` and `y_val` instead"
+            )
+        held = np.isin(numbers, rng.permutation(n_groups)[:n_held])
+        return rows.take(~held), rows.take(held)
 
     # -- parameters --------------------------------------------------------------------------------
 

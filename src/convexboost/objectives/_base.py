@@ -82,6 +82,8 @@ class Loss(ABC):
     task: ClassVar[str]
     #: Whether `bind` needs `groups`.
     needs_groups: bool = False
+    #: Whether the rows of a group only make sense together: then early stopping holds out whole groups.
+    whole_groups: bool = False
 
     @property
     def takes_groups(self) -> bool:
