@@ -5,8 +5,18 @@ from itertools import product
 import numpy as np
 import pytest
 
-from convexboost.planning import Dijkstra, Horizon, Map, Monotone, Path, Scene, demonstrate, maximum_margin
-from convexboost.planning import agreement, path_loss
+from convexboost.planning import (
+    Dijkstra,
+    Horizon,
+    Map,
+    Monotone,
+    Path,
+    Scene,
+    agreement,
+    demonstrate,
+    maximum_margin,
+    path_loss,
+)
 
 SHAPE = (3, 4)
 

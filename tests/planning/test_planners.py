@@ -11,7 +11,14 @@ from scipy.sparse.csgraph import bellman_ford, dijkstra
 from convexboost.planning import Dijkstra, Horizon, Monotone, Path
 from convexboost.planning.planners import MOVES, _graph
 
-PLANNERS = [Monotone(), Monotone("rows"), Horizon(), Horizon(neighbours=4), Dijkstra(), Dijkstra(neighbours=4)]
+PLANNERS = [
+    Monotone(),
+    Monotone("rows"),
+    Horizon(),
+    Horizon(neighbours=4),
+    Dijkstra(),
+    Dijkstra(neighbours=4),
+]
 
 
 def walks(free, start, goal, planner, longest):
@@ -158,8 +165,8 @@ def test_ties_are_broken_the_same_way_every_time(planner):
     paths = [planner.plan(costs, (3, 0), goal).cells.tolist() for _ in range(3)]
     assert paths[0] == paths[1] == paths[2]
     if not isinstance(planner, Dijkstra):
-        straight = zip(range(3, 7), [0] * 4) if goal == (6, 0) else zip([3] * 7, range(7))
-        assert paths[0] == [list(cell) for cell in straight]
+        straight = [[r, 0] for r in range(3, 7)] if goal == (6, 0) else [[3, c] for c in range(7)]
+        assert paths[0] == straight
 
 
 @pytest.mark.parametrize("planner", PLANNERS, ids=str)

@@ -16,9 +16,10 @@ STOP = -1
 def monotone_path(
     costs: Array, top: int, left: int, bottom: int, right: int, reach: int
 ) -> Cells:  # pragma: no cover
-    """Find the cheapest way from (top, left) to (bottom, right), a cell per column, at most `reach` rows apart.
+    """Find the cheapest way from (top, left) to (bottom, right), one cell per column.
 
-    Ties: as straight on as possible, then up.  Empty if there is no way.
+    From one column to the next it goes at most `reach` rows up or down.  Ties: as straight on as possible,
+    then up.  Empty if there is no way.
     """
     height, width = costs.shape[0], right - left + 1
     turn = np.zeros((width, height), np.int64)  # by how much the row changes to the next column
@@ -50,8 +51,8 @@ def horizon_path(
 ) -> Cells:  # pragma: no cover
     """Find the cheapest walk of at most (or exactly) `steps` moves.
 
-    Value iteration over the moves that are left.  Ties: stop rather than go on, then the first move.  Empty if
-    there is no walk.
+    Value iteration over the moves that are left.  Ties: stop rather than go on, then the first move.
+    Empty if there is no walk.
     """
     height, width = costs.shape
     choice = np.full((steps + 1, height, width), STOP, np.int8)

@@ -27,7 +27,7 @@ def path_loss(path: Path, shape: tuple[int, int], softness: float = 1.0) -> Arra
 
 def check_softness(softness: Any) -> None:
     """Raise ValueError unless the softness is a number of at least 1."""
-    if not (isinstance(softness, Real) and 1.0 <= softness < np.inf):
+    if not (isinstance(softness, Real) and 1 <= float(softness) < np.inf):
         raise ValueError(f"`softness` must be a number of at least 1, got {softness!r}")
 
 
@@ -50,10 +50,13 @@ def demonstrate(
     Parameters
     ----------
     map : Map
+        Where.
     cost_function : callable
         Takes the map, returns positive costs of shape (height, width).
     starts_goals : iterable of pairs of cells
+        The ends of each demonstration.
     planner : Planner
+        Finds the paths.
     noise : float
         Each demonstration sees the costs times exp(noise · ε), ε standard normal, drawn anew for every cell.
     rng : Generator, optional

@@ -17,8 +17,13 @@ if TYPE_CHECKING:
 #: Where the light comes from, in degrees clockwise from north and above the horizon, and what it exaggerates.
 AZIMUTH, ALTITUDE, EXAGGERATION = 315, 40, 1.5
 #: Colours and names of the types of ground in the game level; other types get colours of a palette.
-GROUND = {".": ("#e9dfc3", "ground"), "T": ("#7fa27b", "trees"), "S": ("#b3a46f", "swamp"), "W": ("#9fc3dc", "water")}
-BLOCKED = "#55524d"
+GROUND = {
+    ".": ("#e9dfc3", "ground"),
+    "T": ("#7fa27b", "trees"),
+    "S": ("#b3a46f", "swamp"),
+    "W": ("#9fc3dc", "water"),
+}
+BLOCKED, DARK = "#55524d", "#222222"
 #: How the paths are drawn: demonstrated, before learning, after learning.
 STYLES: tuple[dict[str, Any], ...] = (
     {"label": "demonstrated", "color": "white", "lw": 4.2, "edge": 6.2},
@@ -28,16 +33,22 @@ STYLES: tuple[dict[str, Any], ...] = (
 
 
 def draw_paths(
-    map: Map, demo: Path, learned_before: Path | None = None, learned_after: Path | None = None, ax: Any = None
+    map: Map,
+    demo: Path,
+    learned_before: Path | None = None,
+    learned_after: Path | None = None,
+    ax: Any = None,
 ) -> Figure:
     """Draw a demonstrated path and what was planned before and after learning, over the shaded map.
 
     Parameters
     ----------
     map : Map
-        One with the layer "elevation" is drawn with hill shading, one with types ("is .", …) in their colours.
+        With the layer "elevation" it gets hill shading, with types ("is .", …) their colours.
     demo, learned_before, learned_after : Path
+        The demonstrated path, and those planned with the costs before and after learning.
     ax : matplotlib axes, optional
+        Where to draw.
 
     Returns
     -------
@@ -49,7 +60,6 @@ def draw_paths(
         import matplotlib.pyplot as plt
     except ModuleNotFoundError as error:
         raise ImportError("draw_paths needs matplotlib: pip install 'convexboost[plot]'") from error
-    dark = "#222222"
     if ax is None:
         height, width = map.shape[0] * map.spacing[0], map.shape[1] * map.spacing[1]
         ax = plt.subplots(figsize=(5.6, 0.7 + 5.0 * height / width), layout="constrained")[1]
@@ -59,13 +69,13 @@ def draw_paths(
             continue
         options = dict(style)
         edge = options.pop("edge")
-        outline = [effects.Stroke(linewidth=edge, foreground=dark), effects.Normal()] if edge else []
+        outline = [effects.Stroke(linewidth=edge, foreground=DARK), effects.Normal()] if edge else []
         rows, columns = path.cells.T
         handles += ax.plot(
             columns, rows, path_effects=outline, solid_joinstyle="round", solid_capstyle="round", **options
         )
     for cell, marker, size in ((demo.start, "o", 60), (demo.goal, "*", 190)):
-        ax.scatter(cell[1], cell[0], s=size, marker=marker, c="white", edgecolors=dark, linewidths=1.2, zorder=5)
+        ax.scatter(*cell[::-1], s=size, marker=marker, c="white", edgecolors=DARK, linewidths=1.2, zorder=5)
     ax.set(xticks=[], yticks=[], aspect=map.spacing[0] / map.spacing[1])
     ax.spines[:].set_visible(False)
     ax.figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False, fontsize="small")
@@ -119,5 +129,6 @@ def _draw_scale(ax: Axes, map: Map) -> None:
     length = max(step * power for step in (1, 2, 5) if step * power <= across / 5)
     left, bottom = 0.04 * map.shape[1], 0.96 * map.shape[0]
     label = f"{length / 1000:g} km" if length >= 1000 else f"{length:g} m"
-    ax.plot([left, left + length / map.spacing[1]], [bottom, bottom], color="#222222", lw=3, solid_capstyle="butt")
-    ax.text(left, bottom - 0.012 * map.shape[0], label, color="#222222", fontsize="small", va="bottom")
+    ends = [left, left + length / map.spacing[1]]
+    ax.plot(ends, [bottom, bottom], color=DARK, lw=3, solid_capstyle="butt")
+    ax.text(left, bottom - 0.012 * map.shape[0], label, color=DARK, fontsize="small", va="bottom")

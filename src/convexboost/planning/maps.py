@@ -78,9 +78,7 @@ class Map:
         """Cut out the cells with rows[0] ≤ row < rows[1] and cols[0] ≤ column < cols[1]."""
         for parameter, (first, last), size in zip(("rows", "cols"), (rows, cols), self.shape, strict=True):
             if not 0 <= first < last <= size:
-                raise ValueError(
-                    f"`{parameter}` must be a range within (0, {size}), got {(first, last)}"
-                )
+                raise ValueError(f"`{parameter}` must be a range within (0, {size}), got {(first, last)}")
         cut = slice(*rows), slice(*cols)
         return Map(
             self.features[cut], self.names, None if self.blocked is None else self.blocked[cut], self.spacing
@@ -93,6 +91,7 @@ def terrain_features(elevation: Any, dx: float = 1.0, dy: float = 1.0) -> Map:
     Parameters
     ----------
     elevation : array of shape (height, width)
+        Heights.
     dx, dy : float
         Size of a cell across and down, in the unit of the elevation.
 
@@ -143,6 +142,7 @@ def map_from_types(grid: Any, symbols: Any = None, blocked: Any = ()) -> Map:
     Parameters
     ----------
     grid : Grid, or array of type numbers of shape (height, width)
+        What is where.
     symbols : sequence of str, optional
         The symbol of each type number; by default those of the `Grid`, or the numbers.
     blocked : sequence of str
@@ -151,13 +151,13 @@ def map_from_types(grid: Any, symbols: Any = None, blocked: Any = ()) -> Map:
     Returns
     -------
     Map
-        "is s" (0 or 1) for each type s that is not blocked; "to s", the distance in cells to the nearest cell of
-        type s, at most 16.
+        "is s" (0 or 1) for each type s that is not blocked; "to s", the distance in cells to the nearest
+        cell of type s, at most 16.
 
     """
     types = np.asarray(getattr(grid, "values", grid))
     if types.ndim != 2 or types.dtype.kind not in "iu" or types.size == 0 or types.min() < 0:
-        raise ValueError(f"`grid` must hold type numbers 0, 1, ..., got {types.dtype} with shape {types.shape}")
+        raise ValueError(f"`grid` must hold numbers 0, 1, ..., got {types.dtype} with shape {types.shape}")
     symbols = symbols or getattr(grid, "symbols", ()) or tuple(map(str, range(int(types.max()) + 1)))
     if types.max() >= len(symbols):
         raise ValueError(f"`symbols` must name {types.max() + 1} types, got {symbols!r}")

@@ -34,10 +34,11 @@ class MaxMarginPlanner(BaseEstimator):
     Parameters
     ----------
     planner : Planner, optional
-        Says which paths there are, and finds the cheapest: `Monotone` (default), `Horizon`; `Dijkstra` without
-        guarantees.
+        Says which paths there are, and finds the cheapest: `Monotone` (default), `Horizon`, or `Dijkstra`,
+        without guarantees.
     learner : str, learner or scikit-learn regressor, default="network"
-        The weak learner.
+        The weak learner.  Only the cells on paths have a gradient that is not 0, so a learner that draws rows
+        sees few of them: ``Network(max_rows=20_000)`` is slower and better.
     algorithm : str or Algorithm, default="residual"
         "naive", "repeated", "residual", …
     n_rounds : int, default=100
@@ -105,6 +106,7 @@ class MaxMarginPlanner(BaseEstimator):
         Parameters
         ----------
         maps : sequence of Map
+            With the same features.
         demonstrations : sequence of sequences of Path
             The paths demonstrated on each map.
         maps_val, demonstrations_val : optional
@@ -216,14 +218,18 @@ class MaxMarginPlanner(BaseEstimator):
     def _check_demonstrations(self, maps: Any, demonstrations: Any, suffix: str = "") -> None:
         name = f"demonstrations{suffix}"
         if len(demonstrations) != len(maps):
-            raise ValueError(f"`{name}` must have {len(maps)} entries like `maps{suffix}`, got {len(demonstrations)}")
+            raise ValueError(
+                f"`{name}` must have {len(maps)} entries like `maps{suffix}`, got {len(demonstrations)}"
+            )
         for number, (map, paths) in enumerate(zip(maps, demonstrations, strict=True)):
             if isinstance(paths, Path) or len(paths) == 0:
                 raise ValueError(f"`{name}`[{number}] must be paths on the map, got {_short(paths)}")
             for path in paths:
                 inside = ((path.cells >= 0) & (path.cells < map.shape)).all()
                 if not inside or not map.free[tuple(path.cells.T)].all():
-                    raise ValueError(f"`{name}`[{number}] has a path that leaves the map or enters blocked cells")
+                    raise ValueError(
+                        f"`{name}`[{number}] has a path that leaves the map or enters blocked cells"
+                    )
                 if not self.planner_.allows(path):
                     raise ValueError(
                         f"`{name}`[{number}] has a path from {path.start} to {path.goal} that "
@@ -238,7 +244,8 @@ class MaxMarginPlanner(BaseEstimator):
         need("planner", self.planner is None or hasattr(self.planner, "plan"), "None or a planner")
         need("n_rounds", isinstance(self.n_rounds, Integral) and self.n_rounds >= 0, "a whole number")
         limit = self.max_weak_learners
-        need("max_weak_learners", limit is None or (isinstance(limit, Integral) and limit > 0), "positive or None")
+        fine = limit is None or (isinstance(limit, Integral) and limit > 0)
+        need("max_weak_learners", fine, "positive or None")
         need("l2", isinstance(self.l2, Real) and 0.0 <= self.l2 < np.inf, "a number of at least 0")
         check_softness(self.softness)
 

@@ -1,10 +1,10 @@
 """The objective of maximum margin planning (Ratliff, Bagnell and Zinkevich 2006).
 
-R[f] = (1/M) Σ_i [ Σ_{s ∈ ξ_i} f(s) − min_{ξ ∈ Ξ_i} Σ_{s ∈ ξ} (f(s) − ℓ_i(s)) ]: what the M demonstrated paths ξ_i
-cost, less what the best others cost, which count as cheaper the further off they are.
+R[f] = (1/M) Σ_i [ Σ_{s ∈ ξ_i} f(s) − min_{ξ ∈ Ξ_i} Σ_{s ∈ ξ} (f(s) − ℓ_i(s)) ]: what the M demonstrated
+paths ξ_i cost, less what the best others cost, which count as cheaper the further off they are.
 
-It is the loss `Structured`.  A structure is a map with all paths demonstrated on it, a part is a cell, and costs
-are negative scores.  Demonstrations on one map share its cells: the counts are means over them.
+It is the loss `Structured`.  A structure is a map with all paths demonstrated on it, a part is a cell, and
+costs are negative scores.  Demonstrations on one map share its cells: the counts are means over them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from convexboost.planning.planners import Path, Planner
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """A map and the paths demonstrated on it; its rows are the cells that a path between their ends can visit."""
+    """A map and the paths demonstrated on it; its rows are the cells that such paths can visit."""
 
     map: Map
     paths: tuple[Path, ...]

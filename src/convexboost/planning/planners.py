@@ -1,8 +1,8 @@
 """Planners: the cheapest path of a set, for costs per cell.
 
-The set of paths must not depend on the costs, and the cheapest must really be found, for *any* real costs: then
-the minimum over the set is a concave function of the costs and maximum margin planning is convex.  `Monotone` and
-`Horizon` are such planners; `Dijkstra` is not.
+The set of paths must not depend on the costs, and the cheapest must really be found, for *any* real costs:
+then the minimum over the set is a concave function of the costs and maximum margin planning is convex.
+`Monotone` and `Horizon` are such planners; `Dijkstra` is not.
 """
 
 from __future__ import annotations
@@ -142,9 +142,9 @@ class Monotone:
 class Horizon:
     """Walks of at most so many moves to neighbouring cells.  A walk may visit a cell more than once.
 
-    There are finitely many such walks, and value iteration over the moves that are left finds the cheapest for
-    any costs.  Where costs are negative it walks in circles as long as it may: learned costs become positive
-    where that matters, because demonstrations do not.
+    There are finitely many such walks, and value iteration over the moves that are left finds the cheapest
+    for any costs.  Where costs are negative it walks to and fro as long as it may; costs that were learned
+    from demonstrations which do not are positive where it matters.
 
     Parameters
     ----------
@@ -186,9 +186,7 @@ class Horizon:
     def allows(self, path: Path) -> bool:
         """Return whether the moves are to neighbours, and not too many."""
         moves, limit = len(path) - 1, self.limit(path.start, path.goal)
-        return _are_neighbours(path, self.neighbours) and (
-            moves == limit if self.exactly else moves <= limit
-        )
+        return _are_neighbours(path, self.neighbours) and (moves == limit if self.exactly else moves <= limit)
 
     def cells(self, free: Mask, start: Cell, goal: Cell) -> Mask:
         """Return the cells from which both ends are near enough."""
@@ -201,9 +199,9 @@ class Dijkstra:
     """Shortest paths; costs must be positive, so they are made positive first.
 
     **No guarantee.**  The path is the cheapest for max(costs, floor) or exp(costs), not for the costs.
-    Maximum margin planning with it is no longer convex, its objective may fall below 0, and what is used
-    as a subgradient need not be one: no theorem of boosting applies.  It is here because it needs no horizon and
-    no direction, and because the literature uses it (LEARCH: Ratliff, Silver and Bagnell 2009).
+    Maximum margin planning with it is no longer convex, and what is used as a subgradient need not be one: no
+    theorem of boosting applies.  It is here because it needs no horizon and no direction, and because the
+    literature uses it (LEARCH: Ratliff, Silver and Bagnell 2009).
 
     Parameters
     ----------
@@ -235,9 +233,7 @@ class Dijkstra:
         if (np.isinf(positive) & np.isfinite(costs)).any():
             raise ValueError(f"`costs` must be at most 709 for their exponential, got {costs.max():g}")
         first, last = (int(np.ravel_multi_index(cell, costs.shape)) for cell in (start, goal))
-        before = dijkstra(
-            _graph(positive, self.neighbours), indices=first, return_predecessors=True
-        )[1]
+        before = dijkstra(_graph(positive, self.neighbours), indices=first, return_predecessors=True)[1]
         way = [last]
         while way[-1] != first and before[way[-1]] >= 0:
             way.append(int(before[way[-1]]))
@@ -297,7 +293,7 @@ def _neighbours(shape: tuple[int, int], neighbours: int) -> tuple[Cells, Cells]:
     pairs = []
     for down, across in _moves(neighbours):
         r, c = rows + down, columns + across
-        inside = (0 <= r) & (r < shape[0]) & (0 <= c) & (c < shape[1])
+        inside = (r >= 0) & (r < shape[0]) & (c >= 0) & (c < shape[1])
         pairs.append((np.flatnonzero(inside), r[inside] * shape[1] + c[inside]))
     here, there = np.concatenate(pairs, axis=1)
     return here, there
