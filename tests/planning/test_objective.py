@@ -17,6 +17,7 @@ from convexboost.planning import (
     maximum_margin,
     path_loss,
 )
+from convexboost.planning.objective import best_constant
 
 SHAPE = (3, 4)
 
@@ -146,6 +147,16 @@ def test_zero_where_the_demonstration_wins_by_the_margin():
     assert alone.value(F) == pytest.approx(0.0, abs=1e-12)
     assert alone.value(0.5 * F) > 0.1
     assert R.constants.minimum == 0.0
+
+
+@pytest.mark.parametrize("softness", [1.0, 2.0, 2.5, 3.0])
+def test_the_best_constant(softness):
+    _, R = make(Monotone(), softness)
+    assert best_constant(R) == 0.0  # equally long paths: all constants are as good
+    _, R = make(Horizon(4), softness)
+    (best,) = best_constant(R)
+    at = np.ones((R.space.n_samples, 1))
+    assert R.value(best * at) <= min(R.value(cost * at) for cost in np.linspace(-1.0, 5.0, 61)) + 1e-9
 
 
 def test_dijkstra_is_never_below_zero_either():

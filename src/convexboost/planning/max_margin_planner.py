@@ -17,7 +17,7 @@ from convexboost.core import AdditiveModel, Array
 from convexboost.learners.regressor import Regressor
 from convexboost.planning.demonstrations import agreement, check_softness
 from convexboost.planning.maps import Map
-from convexboost.planning.objective import Scene, maximum_margin
+from convexboost.planning.objective import Scene, best_constant, maximum_margin
 from convexboost.planning.planners import Cell, Monotone, Path, Planner
 from convexboost.registry import available, resolve
 from convexboost.train import boost
@@ -126,7 +126,7 @@ class MaxMarginPlanner(BaseEstimator):
 
         objective = maximum_margin(scenes, self.planner_).with_l2(float(self.l2))
         hypotheses = learner.bind(np.concatenate([scene.features for scene in scenes]), objective.space)
-        start, validation = objective.start(), None
+        start, validation = best_constant(objective), None
         if maps_val is not None and demonstrations_val is not None:
             held_out = self._scenes(maps_val, demonstrations_val, "_val")
             inputs = hypotheses.mapper.prepare(np.concatenate([scene.features for scene in held_out]))

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from convexboost.core import Array, FunctionSpace
+from convexboost.core import KINK, Array, FunctionSpace
 from convexboost.objectives._base import Functional, Groups
+from convexboost.objectives._start import minimise
 from convexboost.objectives.structured import Structured
 from convexboost.planning.demonstrations import path_loss
 from convexboost.planning.maps import Map
@@ -83,3 +84,15 @@ def maximum_margin(scenes: Sequence[Scene], planner: Planner) -> Functional:
     truth = np.concatenate([np.mean(scene.counts, axis=0) for scene in scenes])
     loss = Structured(LossAugmentedPlanning(tuple(scenes), planner)).affine(-1.0)
     return loss.bind(truth[:, None], FunctionSpace.of(len(truth)), groups=Groups(labels, share))
+
+
+def best_constant(objective: Functional) -> Array:
+    """Return the cost that is best if all cells cost the same; 0 where all paths are equally long."""
+
+    def risk(cost: Array) -> tuple[float, Array]:
+        value, G = objective.evaluate(np.full((objective.space.n_samples, 1), cost))
+        slope = objective.space.mean(G[:, 0])
+        # Visits that cancel do so up to rounding; a search would follow that as far as 1e14.
+        return value, np.array([slope if abs(slope) > KINK * objective.space.mean(np.abs(G[:, 0])) else 0.0])
+
+    return minimise(risk, 1)
