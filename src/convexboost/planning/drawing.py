@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 #: Where the light comes from, in degrees clockwise from north and above the horizon, and what it exaggerates.
-AZIMUTH, ALTITUDE, EXAGGERATION = 315, 40, 1.5
+AZIMUTH, ALTITUDE, EXAGGERATION = 315, 40, 3.0
 #: Colours and names of the types of ground in the game level; other types get colours of a palette.
 GROUND = {
     ".": ("#e9dfc3", "ground"),
@@ -85,7 +85,8 @@ def draw_paths(
 def _draw_ground(ax: Axes, map: Map) -> list[Any]:
     """Draw what is below the paths; return what the legend should explain."""
     if "elevation" in map.names:
-        ax.imshow(_shaded(map), interpolation="bilinear")
+        ax.imshow(_shaded(map), interpolation="bicubic")
+        ax.contour(map.layer("elevation"), 12, colors=DARK, linewidths=0.4, alpha=0.3)
         _draw_scale(ax, map)
         return []
     from matplotlib import colormaps

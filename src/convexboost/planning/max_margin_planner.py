@@ -155,7 +155,7 @@ class MaxMarginPlanner(BaseEstimator):
 
     def costs(self, map: Map) -> Array:
         """Return the learned cost of every cell; infinity where it is blocked."""
-        check_is_fitted(self)
+        check_is_fitted(self, "model_")
         self._check_maps([map], "map")
         return map.grid(self.model_.predict(map.rows)[:, 0])
 
@@ -165,7 +165,7 @@ class MaxMarginPlanner(BaseEstimator):
 
     def imitate(self, maps: Sequence[Map], demonstrations: Demonstrations) -> list[list[Path]]:
         """Plan between the ends of each demonstration."""
-        check_is_fitted(self)
+        check_is_fitted(self, "model_")
         self._check_demonstrations(maps, demonstrations)
         return [
             _imitations(self.planner_, self.costs(map), paths)
@@ -178,7 +178,7 @@ class MaxMarginPlanner(BaseEstimator):
 
     def staged_score(self, maps: Sequence[Map], demonstrations: Demonstrations) -> Iterator[float]:
         """Yield the score after each round, from round 1."""
-        check_is_fitted(self)
+        check_is_fitted(self, "model_")
         self._check_maps(maps)
         self._check_demonstrations(maps, demonstrations)
         ends = np.cumsum([map.rows.shape[0] for map in maps])[:-1]
@@ -192,7 +192,7 @@ class MaxMarginPlanner(BaseEstimator):
 
     def objective(self, maps: Sequence[Map], demonstrations: Demonstrations) -> float:
         """Return R of the learned costs, without the ridge term."""
-        check_is_fitted(self)
+        check_is_fitted(self, "model_")
         scenes = self._scenes(maps, demonstrations)
         F = self.model_.predict(np.concatenate([scene.features for scene in scenes]))
         return maximum_margin(scenes, self.planner_).value(F)

@@ -58,7 +58,8 @@ class Scene:
         found = planner.plan(grid, self.paths[i].start, self.paths[i].goal).counts(self.map.shape)
         counts = found.ravel()[self.cells]
         # A planner that is not exact may have missed that the demonstrated path is better.
-        return counts if planner.is_exact or costs @ (counts - self.counts[i]) <= 0.0 else self.counts[i]
+        better = planner.is_exact or np.sum(costs * (counts - self.counts[i])) <= 0.0
+        return counts if better else self.counts[i]
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class LossAugmentedPlanning:
         """Return mean counts and the mean of ℓ over the paths, for scores F = −costs of scene `label`."""
         scene = self.scenes[label]
         rivals = [scene.rival(-F[:, 0], i, self.planner) for i in range(len(scene.paths))]
-        margins = [loss @ rival for loss, rival in zip(scene.losses, rivals, strict=True)]
+        margins = [np.sum(loss * rival) for loss, rival in zip(scene.losses, rivals, strict=True)]
         return np.mean(rivals, axis=0)[:, None], float(np.mean(margins))
 
 
