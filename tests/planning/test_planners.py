@@ -219,3 +219,33 @@ def test_horizon_counts_a_cell_each_time():
     path = Horizon(4, exactly=True).plan(costs, (0, 1), (0, 1))
     assert path.counts((1, 3)).sum() == 5.0
     assert path.counts((1, 3))[0, 1] == 3.0
+
+
+@pytest.mark.parametrize("neighbours", [4, 8])
+@pytest.mark.parametrize("exactly", [False, True])
+def test_horizon_against_plain_value_iteration(neighbours, exactly):
+    rng = np.random.default_rng(3)
+    for shape in ((6, 9), (1, 7), (8, 2)):
+        for _ in range(25):
+            costs = draw(rng, shape, 0.1)
+            free = np.argwhere(np.isfinite(costs))
+            start, goal = (tuple(map(int, free[rng.integers(len(free))])) for _ in range(2))
+            steps = int(rng.integers(0, 14))
+            value = np.full(shape, np.inf)
+            value[goal] = costs[goal]
+            for _ in range(steps):
+                padded, goes = np.pad(value, 1, constant_values=np.inf), np.full(shape, np.inf)
+                for down, across in MOVES[:neighbours]:
+                    there = padded[1 + down : 1 + down + shape[0], 1 + across : 1 + across + shape[1]]
+                    goes = np.minimum(goes, there)
+                if not exactly:
+                    goes[goal] = min(goes[goal], 0.0)
+                value = costs + goes
+            planner = Horizon(steps, neighbours, exactly)
+            if np.isinf(value[start]):
+                with pytest.raises(ValueError, match="cannot be reached"):
+                    planner.plan(costs, start, goal)
+            else:
+                path = planner.plan(costs, start, goal)
+                assert planner.allows(path)
+                assert path.cost == pytest.approx(value[start], abs=1e-12)

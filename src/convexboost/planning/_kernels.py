@@ -55,29 +55,35 @@ def horizon_path(
     Empty if there is no walk.
     """
     height, width = costs.shape
+    cells = np.empty((steps + 1, 2), np.int64)
+    if np.abs(start - goal).max() > steps:  # else there are cells near enough to both, at all times
+        return cells[:0]
     choice = np.full((steps + 1, height, width), STOP, np.int8)
     before = np.full((height + 2, width + 2), np.inf)  # with a border, so that no move leaves the grid
     after = np.full((height + 2, width + 2), np.inf)
+    best = np.empty(width)
     after[goal[0] + 1, goal[1] + 1] = costs[goal[0], goal[1]]
     for left in range(1, steps + 1):
         before, after = after, before
         # Only cells that can still be reached from the start, and can reach the goal.
         gone = steps - left
+        west = max(0, start[1] - gone, goal[1] - left)
+        east = min(width, start[1] + gone + 1, goal[1] + left + 1)
         for row in range(
             max(0, start[0] - gone, goal[0] - left), min(height, start[0] + gone + 1, goal[0] + left + 1)
         ):
-            for column in range(
-                max(0, start[1] - gone, goal[1] - left), min(width, start[1] + gone + 1, goal[1] + left + 1)
-            ):
-                stops = not exactly and row == goal[0] and column == goal[1]
-                best, chosen = 0.0 if stops else np.inf, STOP
-                for k in range(len(moves)):
-                    value = before[row + moves[k, 0] + 1, column + moves[k, 1] + 1]
-                    if value < best:
-                        best, chosen = value, k
-                after[row + 1, column + 1] = costs[row, column] + best
-                choice[left, row, column] = chosen
-    cells = np.empty((steps + 1, 2), np.int64)
+            best[: east - west] = np.inf
+            if not exactly and row == goal[0] and west <= goal[1] < east:
+                best[goal[1] - west] = 0.0
+            chosen = choice[left, row, west:east]
+            for k in range(len(moves)):  # outside, so that the columns can go several at a time
+                shift = moves[k, 1] + 1
+                there = before[row + moves[k, 0] + 1, west + shift : east + shift]
+                for column in range(east - west):
+                    better = there[column] < best[column]
+                    best[column] = there[column] if better else best[column]
+                    chosen[column] = np.int8(k) if better else chosen[column]
+            after[row + 1, west + 1 : east + 1] = costs[row, west:east] + best[: east - west]
     row, column = start
     if after[row + 1, column + 1] == np.inf:
         return cells[:0]
