@@ -25,8 +25,8 @@ GAIN = 1e-9
 #: boosting feeds them back; cut off after each step they do not grow, so that weight 2 is the row twice and
 #: the units of X and y do not matter.
 GRAIN = 2.0**-16
-#: Conjugate gradient iterations in a step, and the share of the squared gradient at which they stop.  Solving
-#: better is slower and gives no better networks.
+#: Conjugate gradient iterations in a step, and the share of the squared gradient at which they stop.  Better
+#: solutions of the equations cost more than they gain.
 N_PRODUCTS, ENOUGH = 5, 1e-4
 #: A unit that the output hardly uses moves as if it were used by this share of the most used one.
 IDLE = 1e-6
@@ -140,7 +140,7 @@ def _dense(X: Any) -> Array:
 
 
 @njit(cache=True, nogil=True)
-def times(A: Array, B: Array) -> Array:  # pragma: no cover
+def times(A: Array, B: Array) -> Array:
     """A B.  Unlike with BLAS, a row comes out the same whatever other rows there are."""
     out = np.zeros((A.shape[0], B.shape[1]))
     for n in range(A.shape[0]):
@@ -171,11 +171,10 @@ class Units(DenseHypothesis):
     @classmethod
     def merge(cls, terms: Sequence[Term]) -> Sequence[Term]:
         """Networks side by side are one wide network."""
-        weights = [weight for weight, _ in terms]
-        networks: list[Any] = [h for _, h in terms]
-        outward = [weight * h.outward for weight, h in zip(weights, networks, strict=True)]
-        constant = sum(weight * h.constant for weight, h in zip(weights, networks, strict=True))
-        return [(1.0, cls(np.hstack([h.inward for h in networks]), np.vstack(outward), constant))]
+        networks: list[tuple[float, Any]] = list(terms)
+        inward = np.hstack([h.inward for _, h in networks])
+        outward = np.vstack([weight * h.outward for weight, h in networks])
+        return [(1.0, cls(inward, outward, sum(weight * h.constant for weight, h in networks)))]
 
 
 def _rounded(inward: Array) -> Array:
@@ -250,11 +249,12 @@ class NetworkSet(DenseSet):
     """Networks trained on the rows of Δ."""
 
     def __init__(self, options: Network, mapper: Standardiser, X: Any, space: FunctionSpace) -> None:
-        super().__init__(mapper.prepare(X).X, space)
+        Z = mapper.prepare(X).X
+        fitting = MAX_MULTIPLICATIONS // (Z.shape[1] * (options.hidden + 1))
+        self.n_rows = min(max(fitting, 1), MAX_BLOCK)
+        self._Z, self._weight = self._blocks(Z), self._blocks(space.weight[:, None])
+        super().__init__(self._Z.reshape(-1, Z.shape[1])[: len(Z)], space)  # kept once, not twice
         self.options, self.mapper = options, mapper
-        n_inputs = self.inputs.X.shape[1]
-        self.n_rows = int(np.clip(MAX_MULTIPLICATIONS // (n_inputs * (options.hidden + 1)), 1, MAX_BLOCK))
-        self._Z, self._weight = self._blocks(self.inputs.X), self._blocks(space.weight[:, None])
         self._share = np.cumsum(space.weight)
 
     def fit(self, values: Array, rng: np.random.Generator) -> Units:
