@@ -271,7 +271,9 @@ class Functional(ABC):
 
         def risk(c: Array) -> tuple[float, Array]:
             value, G = self.evaluate(np.tile(c, (self.space.n_samples, 1)))
-            return value, np.array([self.space.mean(column) for column in G.T])
+            slope, size = (np.array([self.space.mean(column) for column in A.T]) for A in (G, np.abs(G)))
+            # Where R does not depend on the constant, the slope is rounding: it must not be followed.
+            return value, np.where(np.abs(slope) <= KINK * size, 0.0, slope)
 
         return minimise(risk, self.n_outputs, getattr(self, "y", None))
 
