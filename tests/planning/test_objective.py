@@ -149,7 +149,7 @@ def test_zero_where_the_demonstration_wins_by_the_margin():
 
 
 @pytest.mark.parametrize("softness", [1.0, 2.0, 2.5, 3.0])
-def test_the_softness.start():
+def test_the_best_constant(softness):
     _, R = make(Monotone(), softness)
     assert R.start() == 0.0  # equally long paths: all constants are as good
     _, R = make(Horizon(4), softness)
