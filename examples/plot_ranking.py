@@ -38,7 +38,7 @@ def queries() -> tuple[str, list[tuple[np.ndarray, ...]]]:
     """Return training, validation and test queries."""
     try:
         data = load_mq2008()
-    except OSError as error:
+    except FileNotFoundError as error:
         print(f"MQ2008 cannot be had, so the queries are made up. {error}")
         return made_up()
     return "MQ2008", [(data.X[rows], data.y[rows], data.qid[rows]) for rows in data.folds[0]]

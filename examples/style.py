@@ -49,5 +49,5 @@ def run(main: Callable[..., dict[str, float]], name: str) -> None:
     options = parser.parse_args()
     try:
         main(options.out, options.small)
-    except (OSError, ImportError) as error:  # no data, or no PyTorch
+    except (FileNotFoundError, ImportError) as error:  # no data, or no PyTorch
         raise SystemExit(f"{name} cannot run here. {error}") from None
