@@ -1,13 +1,15 @@
-"""What the documents point at exists, and the README's Python runs."""
+"""What the documents point at exists, and their Python runs and prints what they say."""
 
 import re
 import textwrap
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
 MAP = (ROOT / "docs" / "paper-map.md").read_text()
+ADD_A_LOSS = (ROOT / "docs" / "add-a-loss.md").read_text()
 
 
 def references():
@@ -39,12 +41,14 @@ def test_there_are_many_references():
         "docs/diagnosis.md",
         "docs/performance.md",
         "docs/theory.md",
+        "docs/add-a-loss.md",
+        "examples/README.md",
         "CONTRIBUTING.md",
     ],
 )
 def test_links_and_files_exist(document):
     path = ROOT / document
-    for target in re.findall(r"\]\((?!http)([^)#]+)\)", path.read_text()):
+    for target in re.findall(r"(?:\]\(|src=\")(?!http)([^)#\"]+)[)\"]", path.read_text()):
         assert (path.parent / target).exists(), target
 
 
@@ -55,3 +59,20 @@ def test_the_code_in_the_readme_runs(capsys):
     assert float(capsys.readouterr().out.split()[0]) > 0.99
     exec(textwrap.dedent(second), names)
     assert "above the optimum" in capsys.readouterr().out
+
+
+def test_the_page_about_losses_runs_and_prints_what_it_says(capsys):
+    names: dict[str, object] = {"__name__": "add_a_loss"}
+    printed = ""
+    for language, block in re.findall(r"```(\w+)\n(.*?)```", ADD_A_LOSS, re.S):
+        if language == "text":
+            assert block.split() == printed.split()
+        elif "import torch" not in block or find_spec("torch"):
+            exec(block, names)
+            printed = capsys.readouterr().out
+
+
+def test_the_page_about_losses_shows_the_real_file():
+    file = "src/convexboost/objectives/huber.py"
+    assert f"```python\n{(ROOT / file).read_text()}```" in ADD_A_LOSS
+    assert file in ADD_A_LOSS

@@ -497,12 +497,12 @@ class _Trial:
         hint, what = "", ""
         if form == "evaluate" and value != (n,):
             what = f"the losses have shape {value}, not ({n},)"
-            hint = {
+            hint = {  # of equal shapes (k = 1) the last counts
+                (k,): "they are summed over the rows, not over the outputs: sum over axis=1",
                 (): "they are summed over the rows; return one loss per row, or name the method `total`",
                 (1,): "they are summed over the rows; return one loss per row, or name the method `total`",
-                (n, 1): "drop the second axis, losses[:, 0]",
                 (n, k): "sum over the outputs, losses.sum(axis=1)",
-                (k,): "they are summed over the rows, not over the outputs: sum over axis=1",
+                (n, 1): "drop the second axis, losses[:, 0]",
                 (n, n): f"an array of shape ({n},) met one of shape ({n}, 1): y has shape {np.shape(self.y)}",
             }.get(value, "return one loss per row")
         elif form == "total" and int(np.prod(value)) != 1:
@@ -521,7 +521,8 @@ class _Trial:
             }.get(G, "give one entry for each score")
         if not what:
             raise error
-        raise ObjectiveError(f"{self.who}: {what}. {hint[0].upper()}{hint[1:]}.") from None
+        tried = f" (tried on {n} of the {self.all_rows} rows)" if n < self.all_rows else ""
+        raise ObjectiveError(f"{self.who}: {what}{tried}. {hint[0].upper()}{hint[1:]}.") from None
 
     # -- points ---------------------------------------------------------------------------------------
 
