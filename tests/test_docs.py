@@ -5,7 +5,11 @@ import textwrap
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from convexboost import ConvexBoostRegressor, check_objective
+from convexboost.objectives import Absolute, CVaR
 
 ROOT = Path(__file__).parents[1]
 MAP = (ROOT / "docs" / "paper-map.md").read_text()
@@ -54,9 +58,14 @@ def test_links_and_files_exist(document):
 
 def test_the_code_in_the_readme_runs(capsys):
     names: dict[str, object] = {}
-    first, second = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+    first, own, second = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
     exec(first, names)
     assert float(capsys.readouterr().out.split()[0]) > 0.99
+    names.update(np=np, ConvexBoostRegressor=ConvexBoostRegressor)
+    exec(textwrap.dedent(own), names)
+    y = np.random.default_rng(0).normal(size=60)
+    for loss in (names["Asymmetric"](), CVaR(names["Asymmetric"](), 0.9), names["Asymmetric"]() + Absolute()):
+        check_objective(loss, y)
     exec(textwrap.dedent(second), names)
     assert "above the optimum" in capsys.readouterr().out
 
