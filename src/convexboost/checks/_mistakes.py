@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from convexboost.checks._declared import check_constants, check_link, check_prox, check_start, check_value
-from convexboost.checks._names import name_gradient, name_shape, show
+from convexboost.checks._names import name_gradient, shape_hint, show
 from convexboost.checks._report import DoubtfulError, ObjectiveError
 from convexboost.checks._trial import SINGLE, Point, Trial
 from convexboost.core import Array
@@ -140,16 +140,16 @@ def one_call(trial: Trial, F: Array, unit: float) -> tuple[Array, Array]:
 
 
 def explain_shape(trial: Trial, error: ValueError, F: Array) -> None:
-    """Say which shape a user's method returned, and what it looks like."""
+    """Add to a message about a wrong shape what it looks like."""
+    hint = ""
     if trial.method == "value":  # torch
         hint = "Sum over the outputs, value.sum(dim=1), for a loss per row, or over everything."
-        raise ObjectiveError(f"{error}. {hint}") from None
-    if trial.method:
+    elif trial.method:
         extras = getattr(trial.objective, "extras", {})
         found = getattr(trial.loss.user, trial.method)(F, trial.y, **extras)  # may be where the error is from
-        named = name_shape(trial, trial.method, found)
-        if named is not None:
-            trial.fail(*named)
+        hint = shape_hint(trial, found)
+    if hint:
+        raise ObjectiveError(f"{error}. {hint}") from None
 
 
 def _is_single(x: Array) -> bool:

@@ -119,31 +119,27 @@ def wrong_rows(trial: Trial, slopes: list[Slope]) -> str:
     return text
 
 
-def name_shape(trial: Trial, method: str, found: Any) -> Named | None:
-    """What a user's method returned; None if its shapes are right."""
-    n, k = trial.shape
+def shape_hint(trial: Trial, found: Any) -> str:
+    """Say what the wrong shape of what a user's method returned looks like; nothing if it is right."""
+    (n, k), method = trial.shape, trial.method
     if not isinstance(found, tuple | list) or len(found) != 2:
-        what = f"it must return a value and a gradient, got {type(found).__name__}"
-        return what, "End the method with `return losses, gradient`."
+        return "End the method with `return losses, gradient`."
     value, G = (np.shape(part) for part in found)
     crossed = f"An array of shape ({n},) met one of shape ({n}, 1): y has shape {np.shape(trial.y)}."
     if method == "evaluate" and value != (n,):
-        hint = "Return one loss per row; if it is one number for all rows, name the method `total`."
-        hint = crossed if value == (n, n) else "Sum over the outputs, axis=1." if len(value) == 2 else hint
-        return f"the losses have shape {value}, not ({n},)", hint
+        summed = "Sum over the outputs, axis=1." if len(value) == 2 else "Return one loss per row."
+        return crossed if value == (n, n) else summed
     if method == "total" and math.prod(value) != 1:
-        hint = "Add up the rows, or name the method `evaluate` and return the losses of the rows."
-        return f"the value has shape {value}, but must be one number", hint
+        return "Add up the rows, each times its weight."
     if (n, k) == G or (k == 1 and (n,) == G):
-        return None
+        return ""
     hints = {
         (k, n): "It is transposed, return gradient.T.",
         (n,): f"It is one number per row, but there are {k} outputs: give a column for each.",
         (k,): "It is summed over the rows: give one row for each.",
         (n, n): crossed,
     }
-    what = f"the gradient has shape {G}, not {trial.shape} like `F`"
-    return what, hints.get(G, "Give one entry for each score.")
+    return hints.get(G, "Give one entry for each score.")
 
 
 def _sigmoid_chain(F: Array, G: Array) -> Array:
