@@ -1,104 +1,69 @@
-"""The real data sets of the benchmarks, read from the folder CONVEXBOOST_DATA."""
+"""The data sets of the benchmarks: X, y and the numbers of the columns that hold categories, or None."""
 
 from __future__ import annotations
 
-import gzip
-import os
-from io import BytesIO
-from pathlib import Path
-
-import numpy as np
-import pandas as pd
+from scipy.sparse import csr_matrix
 from sklearn.datasets import (
     load_diabetes,
     load_linnerud,
-    load_svmlight_file,
     make_friedman1,
     make_gaussian_quantiles,
     make_hastie_10_2,
 )
 
-
-def folder() -> Path:
-    default = Path(__file__).parents[2] / "shared" / "data"
-    path = Path(os.environ.get("CONVEXBOOST_DATA", default))
-    if not path.is_dir():
-        raise SystemExit("set CONVEXBOOST_DATA to the folder with the data sets (letter/, pendigits/, ...)")
-    return path
+from convexboost import datasets
 
 
-def _table(name: str, **options) -> pd.DataFrame:
-    return pd.read_csv(folder() / name, header=None, **options)
-
-
-def _classes(labels) -> np.ndarray:
-    return pd.factorize(labels, sort=True)[0]
+def _rows(name, test=None):
+    """Return all rows, or those of the official split."""
+    data = datasets.load(name)
+    rows = slice(None) if test is None else data.test if test else data.train
+    return data.X[rows], data.y[rows], list(data.categorical) or None
 
 
 def letter(test=False):
-    table = _table("letter/letter-recognition.data.gz")[slice(16000, None) if test else slice(16000)]
-    return table.iloc[:, 1:].to_numpy(float), _classes(table[0]), None
+    return _rows("letter", test)
 
 
 def pendigits(test=False):
-    table = _table(f"pendigits/pendigits.{'tes' if test else 'tra'}.gz")
-    return table.iloc[:, :-1].to_numpy(float), _classes(table[16]), None
+    return _rows("pendigits", test)
 
 
 def satimage(test=False):
-    table = _table(f"satimage/sat.{'tst' if test else 'trn'}.gz", sep=r"\s+")
-    return table.iloc[:, :-1].to_numpy(float), _classes(table[36]), None
+    return _rows("satimage", test)
 
 
 def connect4():
-    table = _table("connect4/connect-4.data.gz")
-    return (
-        np.column_stack([_classes(table[j]) for j in range(42)]).astype(float),
-        _classes(table[42]),
-        range(42),
-    )
+    return _rows("connect4")
 
 
 def california_housing():
-    table = _table("california_housing/cal_housing.data.gz").to_numpy(float)
-    return table[:, :-1], table[:, -1], None
+    return _rows("california_housing")
 
 
 def bike_sharing():
-    table = pd.read_csv(folder() / "bike_sharing/hour.csv.gz")
-    X = table.drop(columns=["instant", "dteday", "casual", "registered", "cnt"])
-    return X.to_numpy(float), table["cnt"].to_numpy(float), None
+    return _rows("bike_sharing")
 
 
 def abalone():
-    table = _table("abalone/abalone.data")
-    table[0] = _classes(table[0])
-    return table.iloc[:, :-1].to_numpy(float), table[8].to_numpy(float), [0]
+    return _rows("abalone")
 
 
 def airfoil():
-    table = np.loadtxt(folder() / "airfoil/airfoil_self_noise.dat")
-    return table[:, :-1], table[:, -1], None
-
-
-def _letor(name: str, n_features: int):
-    parts = (gzip.decompress((folder() / name / f"S{i}.txt.gz").read_bytes()) for i in (1, 2, 3))
-    X, y = load_svmlight_file(BytesIO(b"".join(parts)), n_features=n_features)
-    return X.toarray(), y, None
+    return _rows("airfoil")
 
 
 def mq2008():
-    return _letor("mq2008", 46)
+    return _rows("mq2008", test=False)
 
 
 def ohsumed():
-    return _letor("ohsumed", 45)
+    return _rows("ohsumed", test=False)
 
 
 def lightgbm_rank():
-    text = gzip.decompress((folder() / "lightgbm_rank/rank.train.gz").read_bytes())
-    X, y = load_svmlight_file(BytesIO(text), n_features=300)
-    return X, y, None
+    X, y, categorical = _rows("lightgbm_rank", test=False)
+    return csr_matrix(X), y, categorical  # most of it is 0
 
 
 def diabetes():
@@ -116,7 +81,7 @@ def linnerud_weight():
 
 def hastie():
     X, y = make_hastie_10_2(4000, random_state=0)
-    return X, _classes(y), None
+    return X, (y > 0).astype(int), None
 
 
 def gaussian_quantiles():

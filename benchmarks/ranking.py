@@ -8,17 +8,14 @@ Random scores and grades: all rows in one query, and the same rows in queries of
 from __future__ import annotations
 
 import argparse
-import gzip
-from io import BytesIO
 from typing import Any
 
 import numpy as np
-from sklearn.datasets import load_svmlight_file
 
 import common
-import data
 from common import Seconds, median, number, table
 from convexboost import ConvexBoostRanker, FunctionSpace
+from convexboost.datasets import load_mq2008
 from convexboost.metrics import ndcg
 from convexboost.objectives.ranking_hinge import PairwiseHinge, RankingHinge
 
@@ -34,10 +31,8 @@ KINDS: dict[str, tuple[int | None, int | None]] = {
 
 def mq2008() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the training part of fold 1."""
-    parts = ((data.folder() / f"mq2008/S{i}.txt.gz").read_bytes() for i in (1, 2, 3))
-    text = BytesIO(b"".join(map(gzip.decompress, parts)))
-    X, y, qid = load_svmlight_file(text, n_features=46, query_id=True)
-    return X.toarray(), y, qid
+    data = load_mq2008()
+    return data.X[data.train], data.y[data.train], data.qid[data.train]
 
 
 def make(kind: str, n: int) -> tuple[PairwiseHinge, np.ndarray]:

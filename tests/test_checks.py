@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 
 from convexboost import ConvexBoostClassifier, ConvexBoostRegressor, FunctionSpace, boost, check_objective
-from convexboost.checks import WATCHED, ObjectiveError, ObjectiveWarning, Watched, watch
+from convexboost.checks import ObjectiveError, ObjectiveWarning, watch
+from convexboost.checks._mistakes import search
+from convexboost.checks._trial import Trial, quiet
+from convexboost.checks._watch import WATCHED, Watched
 from convexboost.learners.stump import Stump
 from convexboost.objectives import Absolute, HalfSquared, MulticlassHinge, Quantile, Ridge, Softmax, maximum
 from convexboost.objectives._custom import as_loss
@@ -202,20 +205,20 @@ WRONG = [
     ("overflow, K", rows(overflowing_softmax), "classes", r"not finite .*at large scores.*logaddexp", False),
     ("clipped", rows(clipped, task="binary"), "binary", "large scores", False),
     ("0/0", rows(zero_by_zero), "one", r"gradient is not finite \(nan\) at some scores.*subgradient", True),
-    ("transposed", changed(lambda F, y, G: G.T), "three", r"shape \(3, 60\).*transposed", True),
+    ("transposed", changed(lambda F, y, G: G.T), "three", r"got \(3, 60\).*transposed", True),
     (
         "one column",
         changed(lambda F, y, G: G.sum(axis=1)),
         "three",
-        r"shape \(60,\), not \(60, 3\).*3 outputs",
+        r"shape \(60, 3\) like `F`, got \(60,\).*3 outputs",
         True,
     ),
-    ("summed", changed(lambda F, y, G: G.sum(axis=0)), "three", r"shape \(3,\).*summed over the rows", True),
+    ("summed", changed(lambda F, y, G: G.sum(axis=0)), "three", r"got \(3,\).*summed over the rows", True),
     (
         "number",
         rows(lambda F, y: (half_squared(F, y)[0].sum(), F - y)),
         "one",
-        r"shape \(\), not .*`total`",
+        r"shape \(60,\), got \(\).*`total`",
         True,
     ),
     ("table", rows(lambda F, y: ((F - y) ** 2, 2 * (F - y))), "three", r"Sum over the outputs", True),
@@ -355,6 +358,13 @@ WRONG_TOTALS = [
         True,
     ),
     (
+        "weights in value, none given",
+        lambda F, y, weight: (weight @ half_squared(F, y)[0], (F - y) / len(F)),
+        "one",
+        "lacks the weights",
+        False,
+    ),
+    (
         "weights twice",
         lambda F, y, weight: (weight @ half_squared(F, y)[0], weight[:, None] ** 2 * (F - y)),
         "weighted",
@@ -368,7 +378,7 @@ WRONG_TOTALS = [
         "weight 2 is not the row twice",
         False,
     ),
-    ("row losses", lambda F, y: half_squared(F, y), "one", "must be one number.*`evaluate`", True),
+    ("row losses", lambda F, y: half_squared(F, y), "one", "must return one number.*`evaluate`", True),
     ("transposed", lambda F, y: (half_squared(F, y)[0].sum(), (F - y).T), "three", "transposed", True),
     ("sign", lambda F, y, qid: pairs(F, y, qid, -1.0), "ranking", "wrong sign", True),
     ("twice", lambda F, y, qid: pairs(F, y, qid, 2.0), "ranking", "off by the factor 2", True),
@@ -413,7 +423,7 @@ def fit(loss, kind, **more):
     return estimator.fit(X, y, **given)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize(("loss", "kind", "phrase"), [pytest.param(*w[1:4], id=w[0]) for w in WRONG])
 def test_wrong_losses_are_named(loss, kind, phrase, seed):
     y, given = problem(kind, seed)
@@ -594,28 +604,35 @@ def targets_for(loss, scale, seed):
     pytest.skip("needs targets of its own")
 
 
-@pytest.mark.parametrize("thorough", [True, False])
+def look(loss, y, seed=0, sample_weight=None, groups=None, n_classes=None):
+    """What a fit begins with; it may be wrong, which only costs time, but should not."""
+    loss = as_loss(loss)
+    objective = loss.bind(y, FunctionSpace.of(len(y), sample_weight), n_classes, groups)
+    with quiet():
+        search(Trial(objective, loss, np.random.default_rng([seed, 7]), thorough=False))
+
+
 @pytest.mark.parametrize("scale", [1, 1e5, 1e-5])
 @pytest.mark.parametrize("name", [*available("convexboost.objectives"), *EXPRESSIONS])
-def test_losses_of_the_library_are_right(name, scale, thorough):
+def test_losses_of_the_library_are_right(name, scale):
     loss = EXPRESSIONS.get(name) or available("convexboost.objectives")[name]()
-    for seed in range(3):
-        found = targets_for(loss, scale, seed)
-        if found is not None:
-            weight = np.random.default_rng(seed).uniform(0.2, 3, N) if seed else None
-            y, given = found
-            check_objective(loss, y, sample_weight=weight, random_state=seed, thorough=thorough, **given)
+    found = targets_for(loss, scale, 0)
+    if found is not None:
+        y, given = found
+        weight = np.random.default_rng(0).uniform(0.2, 3, N)
+        check_objective(loss, y, sample_weight=weight, **given)
+        for seed in range(3):
+            look(loss, y, seed, **given)
 
 
-@pytest.mark.parametrize("thorough", [True, False])
 @pytest.mark.parametrize("name", RIGHT)
-def test_right_losses_are_right(name, thorough):
+def test_right_losses_are_right(name):
     loss, kind = RIGHT[name]
-    for seed in range(4):
-        for scale in (1, 1e5, 1e-5):
-            y, given = problem(kind, seed)
-            if scale == 1 or kind in ("one", "three", "weighted", "counts"):
-                check_objective(loss, y * scale, random_state=seed, thorough=thorough, **given)
+    for seed, scale in enumerate((1, 1e5, 1e-5)):
+        y, given = problem(kind, seed)
+        if scale == 1 or kind in ("one", "three", "weighted", "counts"):
+            check_objective(loss, y * scale, random_state=seed, **given)
+            look(loss, y * scale, seed, **given)
 
 
 @pytest.mark.parametrize("n_rows", [1, 2, 5])
@@ -625,7 +642,7 @@ def test_few_rows(name, n_rows):
     y, given = problem(kind)
     given = {key: item if key == "n_classes" else item[:n_rows] for key, item in given.items()}
     check_objective(loss, y[:n_rows], **given)
-    check_objective(loss, y[:n_rows], thorough=False, **given)
+    look(loss, y[:n_rows], **given)
 
 
 @pytest.mark.parametrize("name", RIGHT)
@@ -722,7 +739,6 @@ def test_report():
     smooth = check_objective("half_squared", y)
     assert not smooth.kinks
     assert not smooth.coupled
-    assert smooth.curvature == pytest.approx(1.0, rel=1e-3)
     assert "looks smooth" in str(smooth)
     kinks = check_objective(Absolute(), y)
     assert kinks.kinks
@@ -732,7 +748,7 @@ def test_report():
     coupled = check_objective(total(spread), y)
     assert coupled.coupled
     assert coupled.kinks
-    assert "Rows are coupled." in str(coupled)
+    assert "It is a loss of all rows at once." in str(coupled)
     assert "It takes no `weight`" in str(coupled)
     assert "overflows at scores of about 7" in str(check_objective(rows(poisson), np.abs(y)))
 
@@ -832,7 +848,7 @@ def test_watching_ends():
             result = boost(objective, hypotheses, n_rounds=rounds, step="constant:0.1", start=np.zeros(1))
             calls[rounds, watched] = loss.calls - (before if watched else 0)
             calls[rounds, watched, "objective"] = result.records[-1].objective
-    assert before <= 40
+    assert before <= 8
     for rounds in (1, WATCHED, 20):
         extra = calls[rounds, True] - calls[rounds, False]
         assert extra == 2 * min(rounds, WATCHED - 1)

@@ -277,6 +277,7 @@ def test_quantiles_take_any_sequence():
     [
         (Huber, 0.0, "`delta` must be positive and finite, got 0.0"),
         (Huber, math.nan, "`delta` must be positive and finite, got nan"),
+        (Huber, "1", "`delta` must be positive and finite, got '1'"),
         (EpsilonInsensitive, -0.1, "`epsilon` must be finite and not negative, got -0.1"),
         (EpsilonInsensitive, math.inf, "`epsilon` must be finite and not negative, got inf"),
     ],

@@ -6,29 +6,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import AdaBoostClassifier
 
-from convexboost.core import Constants, FunctionSpace, Gradient
+from convexboost.core import FunctionSpace, Gradient
 from convexboost.learners.sign_stump import SignStump
-from convexboost.objectives._base import RowLoss
+from convexboost.objectives import Exponential
 from convexboost.train import boost
 
 T = 25
-
-
-class Exponential(RowLoss):
-    """l(f, y) = exp(−y f), y = ±1: a user's own loss."""
-
-    name = "exponential"
-    task = "regression"
-
-    def evaluate(self, F, y):
-        losses = np.exp(-y * F)
-        return losses[:, 0], -y * losses
-
-    def constants(self, n_outputs):
-        return Constants(minimum=0.0)
-
-    def best_constant(self, y, n_outputs, space):
-        return np.zeros(1)
 
 
 class BestStump(ClassifierMixin, BaseEstimator):
@@ -64,7 +47,7 @@ def ours(data):
     X, y = data
     space = FunctionSpace.of(len(y))
     return boost(
-        Exponential().bind(y, space),
+        Exponential().bind((y + 1) // 2, space),
         SignStump().bind(X, space),
         algorithm="naive",
         step="line_search",

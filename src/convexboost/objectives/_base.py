@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -61,6 +63,16 @@ class Groups:
         """Take labels as they are."""
         return groups if groups is None or isinstance(groups, Groups) else cls(np.asarray(groups))
 
+    @classmethod
+    def needed(cls, groups: Any, loss: Loss, n_rows: int) -> Groups:
+        """Insist on a label for every row."""
+        found = cls.of(groups)
+        if found is None:
+            raise ValueError(f"`groups` are needed by the loss {loss.name}: one label per row")
+        if len(found.labels) != n_rows:
+            raise ValueError(f"`groups` must have {n_rows} rows like `y`, got {len(found.labels)}")
+        return found
+
     def __getitem__(self, rows: Any) -> Groups:
         return Groups(self.labels[rows], None if self.weight is None else self.weight[rows])
 
@@ -68,6 +80,11 @@ class Groups:
     def numbers(self) -> NDArray[np.int64]:
         """Return 0, 1, … instead of the labels."""
         return np.unique(self.labels, return_inverse=True)[1].astype(np.int64, copy=False)
+
+
+def is_positive(number: Any) -> bool:
+    """Return whether a parameter is a positive, finite number."""
+    return isinstance(number, Real) and 0 < float(number) < math.inf
 
 
 class Loss(ABC):

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from convexboost.core import KINK, Array, Constants, FunctionSpace
-from convexboost.objectives._base import Functional, Loss, RowLoss
+from convexboost.objectives._base import Functional, Loss, RowLoss, is_positive
 from convexboost.objectives._custom import as_loss, is_custom
 
 Evaluation = tuple[Any, Array]
@@ -220,12 +220,11 @@ class Maximum(Operation):
         return f"maximum({', '.join(map(repr, parts))})"
 
 
-@dataclass(frozen=True, repr=False)
-class RowExpression(RowLoss):
-    """An operation on row losses."""
+class _Expression:
+    """What expressions share."""
 
     operation: Operation
-    terms: tuple[RowLoss, ...]
+    terms: tuple[Loss, ...]
 
     name: ClassVar[str] = "expression"
 
@@ -233,7 +232,7 @@ class RowExpression(RowLoss):
         return self.operation.code(self.terms)
 
     @property
-    def task(self) -> str:  # type: ignore[override]
+    def task(self) -> str:
         """Return that of the terms."""
         return _task(self.terms)
 
@@ -244,6 +243,14 @@ class RowExpression(RowLoss):
     def find_link(self) -> Link | None:
         """Ask the operation."""
         return self.operation.link(self.terms)
+
+
+@dataclass(frozen=True, repr=False)
+class RowExpression(_Expression, RowLoss):  # type: ignore[override]
+    """An operation on row losses."""
+
+    operation: Operation
+    terms: tuple[RowLoss, ...]
 
     def check(self, y: Any) -> None:
         """Ask every term."""
@@ -266,21 +273,11 @@ class RowExpression(RowLoss):
 
 
 @dataclass(frozen=True, repr=False)
-class Expression(Loss):
+class Expression(_Expression, Loss):  # type: ignore[override]
     """An operation on losses of which some couple rows."""
 
     operation: Operation
     terms: tuple[Loss, ...]
-
-    name: ClassVar[str] = "expression"
-
-    def __repr__(self) -> str:
-        return self.operation.code(self.terms)
-
-    @property
-    def task(self) -> str:  # type: ignore[override]
-        """Return that of the terms."""
-        return _task(self.terms)
 
     @property
     def needs_groups(self) -> bool:  # type: ignore[override]
@@ -296,14 +293,6 @@ class Expression(Loss):
     def whole_groups(self) -> bool:  # type: ignore[override]
         """Return whether a term needs all rows of a group."""
         return any(term.whole_groups for term in self.terms)
-
-    def formula(self, f: str = "f") -> str:
-        """Return the formula of the whole."""
-        return self.operation.formula(self.terms, f)
-
-    def find_link(self) -> Link | None:
-        """Ask the operation."""
-        return self.operation.link(self.terms)
 
     def bind(
         self, y: Any, space: FunctionSpace, n_classes: int | None = None, groups: Any = None
@@ -401,7 +390,7 @@ class Ridge(Loss):
     task: ClassVar[str] = "any"
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.l2, Real) and 0 < self.l2 < math.inf):
+        if not is_positive(self.l2):
             raise ValueError(f"`l2` must be positive, got {self.l2!r}")
 
     def formula(self, f: str = "f") -> str:

@@ -242,9 +242,7 @@ class CustomTotal(_Custom, Loss):  # type: ignore[override]
     ) -> CustomFunctional:
         """Fix the targets and what the method asks for."""
         y, n_outputs = prepare(self, y, space, n_classes)
-        given = Groups.of(groups)
-        if given is None and self.needs_groups:
-            raise ValueError(f"`groups` are needed by the loss {self.name}")
+        given = Groups.needed(groups, self, len(y)) if self.needs_groups else Groups.of(groups)
         labels = None if given is None else given.labels
         have = {
             "weight": space.weight,

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,7 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from convexboost.core import Array, FunctionSpace
-from convexboost.objectives._base import Functional, Groups
+from convexboost.objectives._base import Functional, Groups, is_positive
 from convexboost.objectives._calculus import Coupling
 
 
@@ -29,7 +27,7 @@ class Graph(Coupling):
     functional: ClassVar[type[EdgeMean]]
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.strength, Real) and 0 < self.strength < math.inf):
+        if not is_positive(self.strength):
             raise ValueError(f"`strength` must be positive, got {self.strength!r}")
         edges, weights = self.edges, self.weights
         if sp.issparse(edges):
@@ -80,11 +78,12 @@ class Graph(Coupling):
 
     def couple(self, space: FunctionSpace, n_outputs: int, groups: Any) -> EdgeMean:
         """Find the rows of the nodes, and drop edges that join nothing."""
-        (ends, weights), given = self._list, Groups.of(groups)
-        if given is None:
+        ends, weights = self._list
+        if groups is None:
             self._check_rows(space.n_samples)
             node, n_nodes = np.arange(space.n_samples), space.n_samples
         else:
+            given = Groups.needed(groups, self, space.n_samples)
             labels, node = np.unique(given.labels, return_inverse=True)
             n_nodes = len(labels)
             if len(ends) and (labels.dtype.kind in "biuf") != (ends.dtype.kind in "biuf"):

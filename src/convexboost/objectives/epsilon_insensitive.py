@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from convexboost.core import KINK, Array, Constants, FunctionSpace
-from convexboost.objectives._base import Pieces, RowLoss, weighted_quantile
+from convexboost.objectives._base import Pieces, RowLoss, is_positive, weighted_quantile
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class EpsilonInsensitive(RowLoss):
     task: ClassVar[str] = "regression"
 
     def __post_init__(self) -> None:
-        if not 0 <= self.epsilon < math.inf:
+        if self.epsilon != 0 and not is_positive(self.epsilon):
             raise ValueError(f"`epsilon` must be finite and not negative, got {self.epsilon!r}")
 
     def formula(self, f: str = "f") -> str:

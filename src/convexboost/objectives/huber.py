@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from convexboost.core import Array, Constants, FunctionSpace
-from convexboost.objectives._base import RowLoss
+from convexboost.objectives._base import RowLoss, is_positive
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Huber(RowLoss):
     task: ClassVar[str] = "regression"
 
     def __post_init__(self) -> None:
-        if not 0 < self.delta < math.inf:
+        if not is_positive(self.delta):
             raise ValueError(f"`delta` must be positive and finite, got {self.delta!r}")
 
     def formula(self, f: str = "f") -> str:

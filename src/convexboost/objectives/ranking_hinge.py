@@ -41,11 +41,7 @@ class RankingHinge(Loss):
     ) -> PairwiseHinge:
         """Find the pairs; `groups` are the queries."""
         y, n_outputs = prepare(self, y, space, None)
-        queries = Groups.of(groups)
-        if queries is None:
-            raise ValueError(f"`groups` are needed by the loss {self.name}: the query of each row")
-        if len(queries.labels) != len(y):
-            raise ValueError(f"`groups` must have {len(y)} rows like `y`, got {len(queries.labels)}")
+        queries = Groups.needed(groups, self, len(y))
         weight = space.weight * space.total
         if queries.weight is not None:
             weight = weight / queries.weight

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from convexboost.core import Array, Constants, FunctionSpace
-from convexboost.objectives._base import Functional, Groups, Loss, prepare
+from convexboost.objectives._base import Functional, Groups, Loss, is_positive, prepare
 
 #: How far below 0 rounding may put a value, relative to the numbers it is made of.
 SLACK = 1e-9
@@ -59,7 +58,7 @@ class Structured(Loss):
     def __post_init__(self) -> None:
         if not callable(self.oracle):
             raise ValueError(f"`oracle` must be callable, got {self.oracle!r}")
-        if self.bound is not None and not (isinstance(self.bound, Real) and 0 < self.bound < math.inf):
+        if self.bound is not None and not is_positive(self.bound):
             raise ValueError(f"`bound` must be positive or None, got {self.bound!r}")
 
     def formula(self, f: str = "f") -> str:
@@ -71,9 +70,7 @@ class Structured(Loss):
     ) -> Functional:
         """Fix the true outputs and find the rows of each structure."""
         y, n_outputs = prepare(self, y, space, None)
-        given = Groups.of(groups)
-        if given is None:
-            raise ValueError(f"`groups` are needed by the loss {self}: one label per row")
+        given = Groups.needed(groups, self, len(y))
         order = np.argsort(given.numbers, kind="stable")
         size = np.bincount(given.numbers)
         weight = space.weight if given.weight is None else given.weight

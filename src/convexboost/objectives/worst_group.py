@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from convexboost.core import Array, Constants, FunctionSpace
-from convexboost.objectives._base import Functional, Groups
+from convexboost.objectives._base import Functional, Groups, is_positive
 from convexboost.objectives._reweighted import Reweighted, Reweighting, tie
 
 
@@ -35,7 +34,7 @@ class WorstGroup(Reweighting):
     needs_groups = True
 
     def __post_init__(self) -> None:
-        if self.smooth is not None and not (isinstance(self.smooth, Real) and 0 < self.smooth < math.inf):
+        if self.smooth is not None and not is_positive(self.smooth):
             raise ValueError(f"`smooth` must be positive or None, got {self.smooth!r}")
         self._find_loss()
 
@@ -50,9 +49,7 @@ class WorstGroup(Reweighting):
         self, y: Any, space: FunctionSpace, n_classes: int | None = None, groups: Any = None
     ) -> Functional:
         """Fix the targets and the groups."""
-        given = Groups.of(groups)
-        if given is None:
-            raise ValueError(f"`groups` are needed by the loss {self}: one label per row")
+        given = Groups.needed(groups, self, space.n_samples)
         rows = self.loss.bind(y, space, n_classes)
         mass = np.bincount(given.numbers, space.weight).astype(float, copy=False)
         return GroupMaximum(rows, given.numbers, mass, self.smooth, space=space, n_outputs=rows.n_outputs)

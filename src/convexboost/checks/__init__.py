@@ -1,0 +1,114 @@
+"""Is a loss what it says it is?  Value and gradient of one convex function, with the right factor and shape.
+
+`check_objective` tries a loss out, as scikit-learn's `check_estimator` does with estimators; `watch` does a
+little of it in every fit with a user's own loss.  `_mistakes` holds what is tried, `_names` how a mistake is
+named, `_trial` how a loss is asked and how exact its answers are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from convexboost.checks._declared import check_weights
+from convexboost.checks._mistakes import look, search
+from convexboost.checks._report import ObjectiveError, ObjectiveWarning, Report
+from convexboost.checks._trial import Trial, quiet
+from convexboost.checks._watch import watch
+from convexboost.core import Array, FunctionSpace
+from convexboost.objectives._base import Groups, Loss
+from convexboost.objectives._custom import CustomFunctional, as_loss
+from convexboost.registry import available, resolve
+
+__all__ = ["ObjectiveError", "ObjectiveWarning", "Report", "check_objective", "watch"]
+
+
+def check_objective(
+    loss: Any,
+    y: Any,
+    *,
+    sample_weight: Any = None,
+    groups: Any = None,
+    n_classes: int | None = None,
+    random_state: int | np.random.Generator | None = 0,
+) -> Report:
+    """Look for mistakes in a loss: raise `ObjectiveError` that names the first one, or return a `Report`.
+
+    Tried at ordinary, large, tiny and tied scores, on the targets, at the start, and at kinks found by
+    search: shapes, finite values, convexity, value and gradient of the same function with the right factor, a
+    subgradient at kinks, weights, arguments left alone, no randomness, and all that the loss declares.
+
+    Parameters
+    ----------
+    loss : str, Loss or object
+        Whatever the estimators take.
+    y : array
+        Targets like those it is for.  A few hundred rows are enough.
+    sample_weight, groups : array of shape (n_samples,), optional
+        As in `fit`.
+    n_classes : int, optional
+        How many classes `y` has.  Targets are taken as classes if this is given, if the loss is for classes,
+        or if they are not numbers.
+    random_state : int, Generator or None
+        For the points.
+
+    """
+    loss = as_loss(resolve("loss", loss, available("convexboost.objectives")))
+    targets, n_classes = _targets(loss, y, n_classes)
+    given, n = Groups.of(groups), len(targets)
+    if given is not None and len(given.labels) != n:
+        raise ValueError(f"`groups` must have {n} labels like `y`, got {len(given.labels)}")
+
+    def bind(rows: Any, weight: Array | None) -> Any:
+        return loss.bind(targets[rows], FunctionSpace.of(len(rows), weight), n_classes, given)
+
+    with quiet():
+        objective = bind(np.arange(n), _weights(sample_weight, n))
+        # Targets may have been drawn with the same seed: not the same numbers.
+        rng = np.random.default_rng(random_state).spawn(1)[0]
+        trial = search(Trial(objective, loss, rng, thorough=True))
+        check_weights(trial, bind, given is not None)
+        if isinstance(objective, CustomFunctional) and sample_weight is None:
+            look(
+                bind(np.arange(n), np.resize([1.0, 2.0, 3.0], n))
+            )  # the gradient may use weights unlike the value
+        return _report(trial)
+
+
+def _report(trial: Trial) -> Report:
+    ordinary = [point for point in trial.points if point.name.startswith("random")]
+    return Report(
+        loss=str(trial.loss),
+        evaluations=trial.evaluations,
+        n_points=len(trial.points),
+        coupled=not trial.by_rows,
+        kinks=trial.kinks,
+        lipschitz=max(float(trial.lengths(p.G, dual=True)[p.finite].max(initial=0.0)) for p in ordinary),
+        minimum=min(map(trial.risk, trial.points)),
+        notes=tuple(trial.notes),
+    )
+
+
+def _targets(loss: Loss, y: Any, n_classes: int | None) -> tuple[Any, int | None]:
+    """Turn labels into class numbers."""
+    y = np.asarray(y)
+    if loss.task not in ("classification", "binary") and n_classes is None and y.dtype.kind not in "OUSb":
+        return y, None
+    if y.ndim != 1:
+        raise ValueError(f"`y` must have shape (n_samples,) for classes, got {y.shape}")
+    labels, numbers = np.unique(y, return_inverse=True)
+    if n_classes is not None and y.dtype.kind in "iu" and labels[0] >= 0 and labels[-1] < n_classes:
+        return y, n_classes
+    if n_classes is not None and len(labels) > n_classes:
+        raise ValueError(f"`n_classes` is {n_classes}, but `y` has {len(labels)} classes")
+    return numbers, n_classes or max(len(labels), 2)
+
+
+def _weights(sample_weight: Any, n_rows: int) -> Array | None:
+    if sample_weight is None:
+        return None
+    weight = np.asarray(sample_weight, float)
+    if weight.shape != (n_rows,) or not (np.isfinite(weight) & (weight > 0)).all():
+        raise ValueError(f"`sample_weight` must hold {n_rows} positive numbers, got shape {weight.shape}")
+    return weight
