@@ -310,29 +310,27 @@ def make(**methods):
         ),
         (
             make(evaluate=lambda F, y: (np.abs(F - y).sum(), np.sign(F - y))),
-            r"`evaluate` of Bad: the losses have shape \(\), not \(200,\) \(tried on 200 of the 442 rows\)\. "
-            r"They are summed over the rows; return one loss per row, or name the method `total`\.",
+            r"must return losses of shape \(200,\), got \(\); `total` is the method for one number of all rows",
         ),
         (
             make(evaluate=lambda F, y: (np.abs(F - y).sum(axis=0), np.sign(F - y))),
-            r"`evaluate` of Bad: the losses have shape \(1,\), not \(200,\) .*or name the method `total`\.",
+            r"must return losses of shape \(200,\), got \(1,\); `total` is the method for one number",
         ),
         (
             make(evaluate=lambda F, y: (np.abs(F - y), np.sign(F - y))),
-            r"`evaluate` of Bad: the losses have shape \(200, 1\), not \(200,\) .*Drop .*, losses\[:, 0\]\.",
+            r"must return losses of shape \(200,\), got \(200, 1\)\. Sum over the outputs, axis=1",
         ),
         (
             make(evaluate=lambda F, y: (np.abs(F - y).sum(axis=1), np.sign(F - y).T)),
-            r"`evaluate` of Bad: the gradient has shape \(1, 200\), not \(200, 1\) like `F` .*gradient\.T",
+            r"must return a gradient of shape \(200, 1\) like `F`, got \(1, 200\)\. It is transposed",
         ),
         (
             make(total=lambda F, y: (np.abs(F - y), np.sign(F - y))),
-            r"`total` of Bad: the value has shape \(442, 1\), but must be one number\. Add up the rows, or "
-            r"name the method `evaluate` and return the losses of the rows\.",
+            r"`total` of Bad must return one number, got shape \(442, 1\); `evaluate` is the method for one",
         ),
         (
             make(total=lambda F, y: (np.abs(F - y).sum(), np.sign(F - y).sum())),
-            r"`total` of Bad: the gradient has shape \(\), not \(442, 1\) like `F`\. It is summed .*for each",
+            r"must return a gradient of shape \(442, 1\) like `F`, got \(\)\. Give one entry for each score",
         ),
         (make(evaluate=MySquare().evaluate, start=lambda y, w: [1, 2]), r"`start` of Bad must return 1"),
     ],
