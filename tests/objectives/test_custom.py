@@ -310,7 +310,7 @@ def make(**methods):
         ),
         (
             make(evaluate=lambda F, y: (np.abs(F - y).sum(), np.sign(F - y))),
-            r"must return losses of shape \(200,\), got \(\); `total` is the method for one number of all rows",
+            r"must return losses of shape \(200,\), got \(\); `total` is the method for one number",
         ),
         (
             make(evaluate=lambda F, y: (np.abs(F - y).sum(axis=0), np.sign(F - y))),
