@@ -57,7 +57,11 @@ def test_what_was_counted_before_does_not_matter(size):
     """The last order is only a guess: a small move, a jump and a reversal all count as from scratch."""
     rng = np.random.default_rng(size)
     n = 3 * size + 2
-    queries, grades, weight = rng.integers(0, 3, n), rng.integers(0, 4, n), rng.integers(1, 5, n).astype(float)
+    queries, grades, weight = (
+        rng.integers(0, 3, n),
+        rng.integers(0, 4, n),
+        rng.integers(1, 5, n).astype(float),
+    )
     grades[:2], queries[:2] = (0, 1), 0
     used = Pairs.of(grades, queries, weight)
     f = rng.normal(size=n)

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from convexboost.inspection import figures
 from convexboost.inspection.content import (
+    Block,
     ImageFigure,
     Line,
     LineFigure,
@@ -21,7 +23,7 @@ from convexboost.inspection.content import (
     VerdictList,
     number,
 )
-from convexboost.inspection.report import slug, write_atomically
+from convexboost.inspection.report import file_name, write_atomically
 
 MOST_POINTS = 120  #: of a line in a CSV file
 DPI = 80
@@ -31,24 +33,24 @@ def write_markdown(sections: Sequence[Section], folder: Path, footer: Mapping[st
     """Write README.md and the figures beside it; return its path."""
     folder.mkdir(parents=True, exist_ok=True)
     drawn = [b for s in sections for b in s.blocks if isinstance(b, LineFigure)]
-    palette = figures.colours(drawn)
+    palette, names = figures.colours(drawn), set[str]()
     words = []
     for section in sections:
         words.append(f"{'#' * section.level} {section.title}")
-        words += [_block(block, folder, palette) for block in section.blocks]
+        words += [_block(block, folder, palette, names) for block in section.blocks]
     words.append("\n".join(f"- {key}: {value}" for key, value in footer.items()))
     write_atomically(folder / "README.md", "\n\n".join(words) + "\n")
     return folder / "README.md"
 
 
-def _block(block: Any, folder: Path, palette: dict[str, str]) -> str:
+def _block(block: Block, folder: Path, palette: dict[str, str], names: set[str]) -> str:
     if isinstance(block, Text):
         return block.words.strip()
     if isinstance(block, Table):
         return _table(block)
     if isinstance(block, VerdictList):
         return "\n\n".join(map(_verdict, block.verdicts))
-    name = slug(block.title)
+    name = file_name(block.title, names)
     if isinstance(block, ImageFigure):
         block.draw().savefig(folder / f"{name}.png", dpi=DPI)
         links = ""
@@ -66,18 +68,18 @@ def thinned(figure: LineFigure, most: int = MOST_POINTS) -> LineFigure:
         keep = figures.thin(line.points[1], most)
         return replace(
             line,
-            x=np.asarray(line.x)[keep],
-            y=np.asarray(line.y)[keep],
-            other_x={name: _short(np.asarray(x)[keep]) for name, x in line.other_x.items()},
-            band=tuple(_short(np.asarray(side)[keep]) for side in line.band) if line.band else None,
+            x=_some(line.x, keep),
+            y=_some(line.y, keep),
+            other_x={name: _some(x, keep) for name, x in line.other_x.items()},
+            band=None if line.band is None else (_some(line.band[0], keep), _some(line.band[1], keep)),
         )
 
-    return replace(figure, lines=[replace(line, y=_short(line.y)) for line in map(thin, figure.lines)])
+    return replace(figure, lines=[thin(line) for line in figure.lines])
 
 
-def _short(values: Any) -> Any:
+def _some(values: ArrayLike, keep: NDArray[np.intp]) -> list[float]:
     """Six digits are enough to look at."""
-    return [float(f"{v:.6g}") for v in np.asarray(values, float).tolist()]
+    return [float(f"{v:.6g}") for v in np.asarray(values, float)[keep].tolist()]
 
 
 def _table(table: Table) -> str:
