@@ -26,6 +26,7 @@ def made(algorithm, objective, evaluations=1000, test=0.3, stumps=500, learners=
         "seconds": part,
         "objective": 1.0 + (objective - 1.0) * part,
         "vali_disagreement": 0.5 - 0.1 * part,
+        "vali_disagreement_half": 0.4 + 0.1 * part,
         "test_disagreement": np.append(np.full(n - 1, 0.9), test),
         "test_disagreement_half": np.append(np.full(n - 1, 0.8), test / 2),
         "test_ndcg": np.append(np.full(n - 1, 0.1), 1.0 - test),
@@ -110,6 +111,14 @@ def test_only_the_validation_part_chooses_the_round():
     assert ranking.chosen(curve) == ranking.chosen(other) == 10
     vali = np.array([np.nan, 0.4, 0.2, np.nan, 0.2, 0.3, *[np.nan] * 5])
     assert ranking.chosen(Curve("d", "naive", {**curve.columns, "vali_disagreement": vali})) == 2
+    assert ranking.chosen(curve, "disagreement_half") == 0
+
+
+def test_ties_may_count_half():
+    results = as_the_paper_says()
+    assert answers(results) == [REPRODUCED] * 5
+    half = [found.text for found in ranking.verdicts(results, PLAN, "disagreement_half")]
+    assert half == [NOT_REPRODUCED, *[REPRODUCED] * 4]  # 0.8 for all three in the round chosen then
 
 
 def test_what_it_took():

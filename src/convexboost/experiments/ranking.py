@@ -170,9 +170,9 @@ def reached(curve: Curve, level: float, column: str = "weak_learners") -> float:
     return float(curve[column][np.flatnonzero(curve["objective"] <= level)[0]])
 
 
-def chosen(curve: Curve) -> int:
+def chosen(curve: Curve, measure: str = "disagreement") -> int:
     """Return the round with the fewest disagreements on the validation part, the first of several."""
-    return int(np.nanargmin(curve["vali_disagreement"]))
+    return int(np.nanargmin(curve[f"vali_{measure}"]))
 
 
 def last(curve: Curve) -> int:
@@ -295,9 +295,9 @@ def _count(n: int, word: str) -> str:
 Trio = dict[str, Curve]
 
 
-def outperforms(trio: Trio, algorithm: str) -> bool:
+def outperforms(trio: Trio, algorithm: str, measure: str) -> bool:
     """Say whether there is less test disagreement than with naive, each in the round chosen for it."""
-    new, old = (trio[name]["test_disagreement"][chosen(trio[name])] for name in (algorithm, "naive"))
+    new, old = (trio[name][f"test_{measure}"][chosen(trio[name], measure)] for name in (algorithm, "naive"))
     return bool(new < old)
 
 
@@ -317,8 +317,8 @@ def distinct(trio: Trio, algorithm: str) -> float:
     return float(trio[algorithm].facts["distinct stumps"])
 
 
-def verdicts(results: Results, plan: Plan) -> list[Verdict]:
-    """Decide what can be asked of a ranking experiment."""
+def verdicts(results: Results, plan: Plan, measure: str = "disagreement") -> list[Verdict]:
+    """Decide what can be asked of a ranking experiment; measure "disagreement_half": a tie is half wrong."""
     trios = {dataset: plan.trios(results, dataset) for dataset in plan.folds}
 
     def over_folds(dataset: str, of: Callable[..., float], *told: Any) -> Array:
@@ -333,7 +333,7 @@ def verdicts(results: Results, plan: Plan) -> list[Verdict]:
         folds = plan.folds[dataset]
         return Comparison(
             f"{TITLES[dataset]}: folds in which {algorithm} has less test disagreement than naive",
-            float(over_folds(dataset, outperforms, algorithm).sum()),
+            float(over_folds(dataset, outperforms, algorithm, measure).sum()),
             ">",
             folds / 2,
             f"half of {folds}",
@@ -426,8 +426,7 @@ def sections(results: Results, plan: Plan, again: Plan | None) -> list[Section]:
     there = results.complete
     found = [Section(TITLES[dataset], _dataset(there, plan, dataset)) for dataset in plan.folds]
     found.append(Section("Fold by fold", [Text(FOLDS), _fold_table(there, plan)]))
-    if again is not None:
-        found.append(Section("The paper’s step sizes", [Text(AGAIN), *_again(there, plan, again)]))
+    found.append(Section("With other choices", [Text(OTHERWISE), *_otherwise(there, plan, again)]))
     data = MSLR_THERE if "mslr" in plan.folds else MSLR_MISSING
     return [*found, Section("What is different from the paper", [Text("\n".join((data, *DIFFERENCES)))])]
 
@@ -444,7 +443,6 @@ def _dataset(results: Results, plan: Plan, dataset: str) -> list[Block]:
         ),
         _figure(f"Test NDCG@10, {title}", curves, "test_ndcg", "NDCG@10", "Higher is better."),
     ]
-    columns, rows = _table(curves)
     facts = next(iter(curves.values()))[0].facts
     (rows_train, _, rows_test), (queries_train, _, queries_test) = facts["rows"], facts["queries"]
     words = (
@@ -452,7 +450,7 @@ def _dataset(results: Results, plan: Plan, dataset: str) -> list[Block]:
         f"{facts['fold']}, {rows_train:,} documents of {queries_train:,} queries train and {rows_test:,} of "
         f"{queries_test:,} test. {BAND if plan.folds[dataset] > 1 else ''}"
     )
-    return [Text(words), *figures, Table(columns, rows, CAPTION)]
+    return [Text(words), *figures, *_tables({(algorithm,): of for algorithm, of in curves.items()})]
 
 
 def _figure(title: str, curves: dict[str, list[Curve]], column: str, ylabel: str, words: str) -> LineFigure:
@@ -504,32 +502,41 @@ def _best_feature_line(curves: dict[str, list[Curve]], column: str) -> Line:
     return Line("best single feature", ends("weak_learners"), [mean, mean], "feature", "dot", others)
 
 
-def _table(curves: dict[str, list[Curve]]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Each algorithm in its last round, and in the one that the validation part chose."""
-    columns = (
-        *("algorithm", "lowest training objective", "last round: test disagreement", "NDCG@10"),
-        *("chosen round: weak learners", "test disagreement", "a tie half wrong", "NDCG@10"),
-        *("distinct stumps", "seconds"),
-    )
+def _tables(groups: dict[tuple[str, ...], list[Curve]]) -> list[Block]:
+    """Show the training of some groups of folds, and what came of it on the test part."""
 
-    def row(algorithm: str, group: list[Curve]) -> tuple[str, ...]:
-        def at(column: str, when: Callable[[Curve], int]) -> Array:
-            return np.array([c[column][when(c)] for c in group])
+    def at(curves: list[Curve], column: str, when: Callable[[Curve], int]) -> Array:
+        return np.array([c[column][when(c)] for c in curves])
 
-        return (
-            algorithm,
-            spread(np.array([lowest(c) for c in group])),
-            spread(at("test_disagreement", last)),
-            spread(at("test_ndcg", last)),
-            number(float(np.median(at("weak_learners", chosen)))),
-            spread(at("test_disagreement", chosen)),
-            spread(at("test_disagreement_half", chosen)),
-            spread(at("test_ndcg", chosen)),
-            f"{np.mean([c.facts['distinct stumps'] for c in group]):.0f}",
-            f"{np.mean([c['seconds'][-1] for c in group]):.1f}",
+    names = ("data", "algorithm")[-max(map(len, groups), default=1) :]
+    training = [
+        (
+            *name,
+            spread(np.array([lowest(c) for c in curves])),
+            f"{np.mean([c.facts['distinct stumps'] for c in curves]):.0f}",
+            f"{np.mean([c['gradient_evaluations'][-1] for c in curves]):.0f}",
+            f"{np.mean([c['seconds'][-1] for c in curves]):.1f}",
         )
-
-    return columns, [row(algorithm, group) for algorithm, group in curves.items()]
+        for name, curves in groups.items()
+    ]
+    test = [
+        (
+            *name,
+            spread(at(curves, "test_disagreement", last)),
+            spread(at(curves, "test_ndcg", last)),
+            number(float(np.median(at(curves, "weak_learners", chosen)))),
+            spread(at(curves, "test_disagreement", chosen)),
+            spread(at(curves, "test_ndcg", chosen)),
+        )
+        for name, curves in groups.items()
+    ]
+    ends = ("last round: disagreement", "NDCG@10")
+    best = ("chosen round: weak learners", "disagreement", "NDCG@10")
+    return [
+        Table((*names, "lowest training objective", "distinct stumps", "gradients", "seconds"), training),
+        Table((*names, *ends, *best), test),
+        Text(LEGEND),
+    ]
 
 
 def spread(values: Array) -> str:
@@ -549,39 +556,57 @@ def _fold_table(results: Results, plan: Plan) -> Table:
             wrong = [np.nan if c is None else float(c["test_disagreement"][chosen(c)]) for c in found]
             feature = next((float(c.facts["its disagreement"]) for c in trio.values()), np.nan)
             rows.append((TITLES[dataset], fold, *low, *wrong, feature))
-    names = [f"{what}, {algorithm}" for what in ("objective", "disagreement") for algorithm in PAPER]
-    return Table(("data", "fold", *names, "disagreement, best feature"), rows)
+    names = [f"{what}{algorithm}" for what in ("", "test: ") for algorithm in PAPER]
+    return Table(("data", "fold", *names, "test: best feature"), rows)
 
 
-def _again(results: Results, plan: Plan, again: Plan) -> list[Block]:
-    """Return the answers and the table with other steps."""
-    pairs = zip(verdicts(results, plan), verdicts(results, again), strict=True)
-    answers = [(v.claim, v.text, w.text) for v, w in pairs]
-    columns: tuple[str, ...] = ("data",)
-    rows: list[tuple[str, ...]] = []
-    for dataset in again.folds:
-        names, found = _table(again.curves(results, dataset))
-        columns = ("data", *names)
-        rows += [(TITLES[dataset], *row) for row in found]
-    return [
-        Table(("claim", "step auto", f"step {STEPS[again.step]}"), answers, "The same rules, on both."),
-        Table(columns, rows, CAPTION),
+def _otherwise(results: Results, plan: Plan, again: Plan | None) -> list[Block]:
+    """Return the answers with other choices, and what they rest on."""
+    answers = {
+        "as above": verdicts(results, plan),
+        "a tie is half wrong": verdicts(results, plan, "disagreement_half"),
+    }
+    if again is not None:
+        answers |= {f"step {STEPS[again.step]}": verdicts(results, again)}
+    rows = [(v[0].claim, *(each.text for each in v)) for v in zip(*answers.values(), strict=True)]
+    ties = [
+        (
+            TITLES[dataset],
+            algorithm,
+            spread(np.array([c["test_disagreement_half"][chosen(c, "disagreement_half")] for c in curves])),
+        )
+        for dataset in plan.folds
+        for algorithm, curves in plan.curves(results, dataset).items()
     ]
+    found: list[Block] = [
+        Table(("claim", *answers), rows),
+        Text("**Ties.** Test disagreement if a tie is half wrong, the round chosen in the same way:"),
+        Table(("data", "algorithm", "disagreement"), ties),
+    ]
+    if again is not None:
+        groups: dict[tuple[str, ...], list[Curve]] = {
+            (TITLES[dataset], algorithm): curves
+            for dataset in again.folds
+            for algorithm, curves in again.curves(results, dataset).items()
+        }
+        found += [Text(f"**Steps.** The runs with {STEPS[again.step]}:"), *_tables(groups)]
+    return found
 
 
 BAND = "Curves are means over the folds; the shaded band goes from the lowest fold to the highest."
-CAPTION = (
+LEGEND = (
     "Means over the folds ± standard error. The *chosen* round is the one with the fewest violated pairs of "
     "the official validation part; its weak learners are the median. Seconds are those of the training."
 )
 FOLDS = """
-The numbers that the verdicts count: the lowest training objective, and the test disagreement in the round
-that the validation part chose. *Best feature* orders the documents by a single column, up or down: the one
-with the fewest violated pairs of the training part.
+The numbers that the verdicts count: the lowest training objective of each algorithm, then the test
+disagreement in the round that the validation part chose. *Best feature* orders the documents by a single
+column, up or down: the one with the fewest violated pairs of the training part.
 """
-AGAIN = """
-Theorems 5 and 7 have ηₜ = 1/√t, without a scale. These are the same runs with it, to see whether the answers
-hang on the step.
+OTHERWISE = """
+Two choices that the paper leaves open, made in another way, to see whether the answers hang on them: a pair
+with equal scores counts half instead of as violated, and the steps are those of Theorems 5 and 7, ηₜ = 1/√t,
+without a scale. The rules are the same.
 """
 MSLR_THERE = (
     "- **Data**: the paper shows MSLR-WEB10K without saying which fold; here it is the first, and MQ2008 and "
