@@ -93,6 +93,19 @@ def test_nothing_is_decided_without_all_folds():
     assert answers(Results()) == [NOT_DECIDED] * 5
 
 
+def test_extremes_are_counted():
+    results = as_the_paper_says()
+    results[PLAN.key("mq2008", 2, "repeated")] = made("repeated", 0.97, test=0.1)
+    results[PLAN.key("mq2008", 1, "residual")] = made("residual", 0.1, test=0.6)
+    del results[PLAN.key("ohsumed", 1, "naive")]
+    rows = ranking._extremes(results, PLAN).rows
+    assert [row[0] for row in rows] == ["MQ2008", "MQ2008", "OHSUMED", "OHSUMED"]
+    assert rows[0][2:] == (0, 1, 2, 2, 1, 0)  # of two that are equal the first counts
+    assert rows[1][2:] == (0, 3, 0, 2, 0, 1)
+    assert sum(rows[2][2:5]) == 1
+    assert len(ranking._extremes(Results(), PLAN).rows) == 4
+
+
 def test_the_other_steps_have_their_own_runs():
     again = Plan(PLAN.folds, PLAN.weak_learners, ranking.PRINTED)
     keys = [{unit.key for unit in plan.units()} for plan in (PLAN, again)]

@@ -425,7 +425,8 @@ def sections(results: Results, plan: Plan, again: Plan | None) -> list[Section]:
     """Show each data set, the folds, the other step sizes, and what is different from the paper."""
     there = results.complete
     found = [Section(TITLES[dataset], _dataset(there, plan, dataset)) for dataset in plan.folds]
-    found.append(Section("Fold by fold", [Text(FOLDS), _fold_table(there, plan)]))
+    folds: list[Block] = [Text(FOLDS), _fold_table(there, plan), Text(EXTREMES), _extremes(there, plan)]
+    found.append(Section("Fold by fold", folds))
     found.append(Section("With other choices", [Text(OTHERWISE), *_otherwise(there, plan, again)]))
     data = MSLR_THERE if "mslr" in plan.folds else MSLR_MISSING
     return [*found, Section("What is different from the paper", [Text("\n".join((data, *DIFFERENCES)))])]
@@ -560,6 +561,26 @@ def _fold_table(results: Results, plan: Plan) -> Table:
     return Table(("data", "fold", *names, "test: best feature"), rows)
 
 
+def _extremes(results: Results, plan: Plan) -> Table:
+    """Count the folds in which an algorithm is the best or the worst."""
+    measures: dict[str, Callable[[Curve], float]] = {
+        "training objective": lowest,
+        "test disagreement": lambda c: float(c["test_disagreement"][chosen(c)]),
+    }
+    rows = []
+    for dataset in plan.folds:
+        whole = [trio for trio in plan.trios(results, dataset) if len(trio) == len(PAPER)]
+        for name, measure in measures.items():
+            values = np.array([[measure(trio[a]) for a in PAPER] for trio in whole]).reshape(-1, len(PAPER))
+            counts = [
+                np.bincount(places, minlength=len(PAPER)).tolist()
+                for places in (values.argmin(axis=1), values.argmax(axis=1))
+            ]
+            rows.append((TITLES[dataset], name, *counts[0], *counts[1]))
+    columns = [f"{word}{algorithm}" for word in ("lowest: ", "highest: ") for algorithm in PAPER]
+    return Table(("data", "measure", *columns), rows)
+
+
 def _otherwise(results: Results, plan: Plan, again: Plan | None) -> list[Block]:
     """Return the answers with other choices, and what they rest on."""
     answers = {
@@ -603,6 +624,7 @@ The numbers that the verdicts count: the lowest training objective of each algor
 disagreement in the round that the validation part chose. *Best feature* orders the documents by a single
 column, up or down: the one with the fewest violated pairs of the training part.
 """
+EXTREMES = "In how many folds an algorithm has the lowest (best) and the highest value of the three:"
 OTHERWISE = """
 Two choices that the paper leaves open, made in another way, to see whether the answers hang on them: a pair
 with equal scores counts half instead of as violated, and the steps are those of Theorems 5 and 7, ηₜ = 1/√t,
