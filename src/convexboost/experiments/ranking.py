@@ -516,7 +516,6 @@ def _tables(groups: dict[tuple[str, ...], list[Curve]]) -> list[Block]:
             spread(np.array([lowest(c) for c in curves])),
             f"{np.mean([c.facts['distinct stumps'] for c in curves]):.0f}",
             f"{np.mean([c['gradient_evaluations'][-1] for c in curves]):.0f}",
-            f"{np.mean([c['seconds'][-1] for c in curves]):.1f}",
         )
         for name, curves in groups.items()
     ]
@@ -534,7 +533,7 @@ def _tables(groups: dict[tuple[str, ...], list[Curve]]) -> list[Block]:
     ends = ("last round: disagreement", "NDCG@10")
     best = ("chosen round: weak learners", "disagreement", "NDCG@10")
     return [
-        Table((*names, "lowest training objective", "distinct stumps", "gradients", "seconds"), training),
+        Table((*names, "lowest training objective", "distinct stumps", "gradients"), training),
         Table((*names, *ends, *best), test),
         Text(LEGEND),
     ]
@@ -617,7 +616,7 @@ def _otherwise(results: Results, plan: Plan, again: Plan | None) -> list[Block]:
 BAND = "Curves are means over the folds; the shaded band goes from the lowest fold to the highest."
 LEGEND = (
     "Means over the folds ± standard error. The *chosen* round is the one with the fewest violated pairs of "
-    "the official validation part; its weak learners are the median. Seconds are those of the training."
+    "the official validation part; its weak learners are the median."
 )
 FOLDS = """
 The numbers that the verdicts count: the lowest training objective of each algorithm, then the test
