@@ -387,7 +387,8 @@ def verdicts(results: Results, plan: Plan, measure: str = "disagreement") -> lis
             "the new algorithms we present.",
             *(needed(*which) for which in each),
             source="Abstract",
-            note="The analysis is about the training objective, so that is what is compared.",
+            note="The analysis is about the training objective, so that is what is compared. Who is highest "
+            "with equal budgets, a weaker question, is counted under *Fold by fold*.",
         ),
         verdict(
             "… both non-smooth algorithms approach optimal training performance at relatively similar "
@@ -556,7 +557,7 @@ def _fold_table(results: Results, plan: Plan) -> Table:
             wrong = [np.nan if c is None else float(c["test_disagreement"][chosen(c)]) for c in found]
             feature = next((float(c.facts["its disagreement"]) for c in trio.values()), np.nan)
             rows.append((TITLES[dataset], fold, *low, *wrong, feature))
-    names = [f"{what}{algorithm}" for what in ("", "test: ") for algorithm in PAPER]
+    names = [f"{what}{algorithm}" for what in ("training: ", "test: ") for algorithm in PAPER]
     return Table(("data", "fold", *names, "test: best feature"), rows)
 
 
