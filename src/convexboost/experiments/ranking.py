@@ -401,7 +401,7 @@ def verdicts(results: Results, plan: Plan, measure: str = "disagreement") -> lis
             "The major difference lies in frequency of the gradient evaluation, where the repeated "
             "projection algorithm evaluates the gradient much less often than the … residual algorithm.",
             *(rare(dataset) for dataset in plan.folds),
-            source="Section 5",
+            source="Section 4.2",
             note=LEVEL,
         ),
         verdict(
@@ -415,7 +415,7 @@ def verdicts(results: Results, plan: Plan, measure: str = "disagreement") -> lis
     ]
 
 
-ELSEWHERE = "Section 6, about classification; asked here of ranking"
+ELSEWHERE = "Section 5, about classification; asked here of ranking"
 LEVEL = "Counted up to the lowest training objective that both reach; geometric mean over the folds."
 
 

@@ -219,7 +219,9 @@ class Study:
         verdicts = VerdictList(self.verdicts(outcome.results.complete))
         found = [Section(self.title, [Text(self.intro), verdicts])]
         found += [replace(section, level=2) for section in self._figures(outcome)]
-        files = Text(f"Every round of every run is in `data/{self.name}/`, one CSV file each.")
+        files = Text(
+            f"Every round of every run is in `data/{self.name}/` beside the report, one CSV file each."
+        )
         last: list[Block] = [_runs(self, outcome), files, _settings(self)]
         return [*found, Section("Runs and settings", last, level=2)]
 
