@@ -36,6 +36,9 @@ def test_it_writes_a_report(first):
     assert "This report is partial" not in html
     assert len(list((out / "data" / "counterexample").glob("*.csv"))) == 7
     assert list((out / "figures").glob("*.svg"))
+    small = out / "results" / "counterexample"
+    assert f"convexboost reproduce counterexample --quick --out {out}" in (small / "README.md").read_text()
+    assert len(list(small.glob("*.png"))) == len(list((out / "figures").glob("*.png")))
 
 
 def test_it_prints_each_verdict_with_its_rule(first):

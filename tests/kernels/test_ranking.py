@@ -1,3 +1,5 @@
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -48,3 +50,38 @@ def test_scores_that_are_no_numbers_end_the_sweep():
     pairs = Pairs.of(np.array([0.0, 1.0, 2.0]), np.zeros(3, int), np.ones(3))
     for f in (np.array([np.nan, 1.0, np.inf]), np.full(3, np.nan)):
         pairs.count(f, f - 1.0)
+
+
+@pytest.mark.parametrize("size", [1, 30, 300])
+def test_what_was_counted_before_does_not_matter(size):
+    """The last order is only a guess: a small move, a jump and a reversal all count as from scratch."""
+    rng = np.random.default_rng(size)
+    n = 3 * size + 2
+    queries, grades, weight = (
+        rng.integers(0, 3, n),
+        rng.integers(0, 4, n),
+        rng.integers(1, 5, n).astype(float),
+    )
+    grades[:2], queries[:2] = (0, 1), 0
+    used = Pairs.of(grades, queries, weight)
+    f = rng.normal(size=n)
+    stump = rng.random(n) < 0.3
+    for g in (f, f + 0.01 * stump, f + stump, np.round(f), -f, np.full(n, np.nan), f, rng.permutation(f)):
+        found = used.count(g, g - 1.0)
+        if not np.isnan(g).any():
+            np.testing.assert_array_equal(found, Pairs.of(grades, queries, weight).count(g, g - 1.0))
+        for first, last in zip(used.starts[:-1], used.starts[1:], strict=True):
+            order = used.latest[0][first:last]
+            np.testing.assert_array_equal(np.sort(order), np.arange(last - first))
+
+
+def test_two_threads_may_count_at_once():
+    rng = np.random.default_rng(0)
+    n = 2000
+    pairs = Pairs.of(rng.integers(0, 3, n), rng.integers(0, 100, n), np.ones(n))
+    scores = rng.normal(size=(8, n))
+    alone = [pairs.count(f, f - 1.0) for f in scores]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(lambda f: pairs.count(f, f - 1.0, 2), np.tile(scores, (5, 1))))
+    for k, found in enumerate(together):
+        np.testing.assert_array_equal(found, alone[k % 8])

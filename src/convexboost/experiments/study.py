@@ -42,6 +42,7 @@ import convexboost
 from convexboost.experiments.curve import LABELS, Curve, Results, line_figure, plain
 from convexboost.inspection.content import Block, Report, Section, Table, Text, Verdict, VerdictList
 from convexboost.inspection.environment import commit, environment, now
+from convexboost.inspection.markdown import write_markdown
 from convexboost.inspection.report import write_atomically
 from convexboost.train import Record
 
@@ -56,6 +57,7 @@ __all__ = [
     "Watch",
     "compose",
     "line_figure",
+    "publish",
 ]
 
 Watch = Callable[[Record], Any]
@@ -217,7 +219,9 @@ class Study:
         verdicts = VerdictList(self.verdicts(outcome.results.complete))
         found = [Section(self.title, [Text(self.intro), verdicts])]
         found += [replace(section, level=2) for section in self._figures(outcome)]
-        files = Text(f"Every round of every run is in `data/{self.name}/`, one CSV file each.")
+        files = Text(
+            f"Every round of every run is in `data/{self.name}/` beside the report, one CSV file each."
+        )
         last: list[Block] = [_runs(self, outcome), files, _settings(self)]
         return [*found, Section("Runs and settings", last, level=2)]
 
@@ -305,6 +309,12 @@ def compose(
     sections = [section for study, outcome in done for section in study.report(outcome)]
     footer = {"command": command, "made": now(), "took": f"{seconds:.1f} s"} | environment()
     return Report(title, sections, lead, _warning(done, command), footer)
+
+
+def publish(study: Study, outcome: Outcome, folder: Path, command: str) -> Path:
+    """Write a study to a folder that is small enough to be kept with the code: README.md, PNG and CSV."""
+    footer = {"command": f"`{command}`", "made": now()} | environment()
+    return write_markdown(study.report(outcome), folder, footer)
 
 
 def _warning(done: Sequence[tuple[Study, Outcome]], command: str) -> str:

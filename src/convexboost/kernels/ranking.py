@@ -23,6 +23,8 @@ BITS = 48
 SUM_BITS = 62
 #: Of the sort and the two sweeps, per row.
 OPERATIONS = 100
+#: Places that a row may move, on average, before a query is sorted from scratch.
+MOVES = 4
 
 
 @njit(cache=True, nogil=True)
@@ -44,15 +46,33 @@ def _sum(tree, index):
 
 
 @njit(cache=True, nogil=True)
-def _count(f, limit, grade, weight, starts, better, worse, first, last):
+def _sort(f, order):
+    """Sort `order` by f, in place: by insertion where it is nearly sorted already."""
+    moves = MOVES * len(order)
+    for k in range(1, len(order)):
+        row, place = order[k], k
+        while place > 0 and f[order[place - 1]] > f[row]:
+            order[place] = order[place - 1]
+            place -= 1
+        order[place] = row
+        moves -= k - place
+        if moves < 0:
+            order[:] = np.argsort(f)
+            return
+
+
+@njit(cache=True, nogil=True)
+def _count(f, limit, grade, weight, starts, orders, better, worse, first, last):
     """Count in queries first … last − 1, whose grades are 0, 1, …; `limit` rises with f.
 
-    Two sweeps over the sorted scores.  Upwards, the rows whose limit has been passed are in the tree, in
-    the order of falling grades; downwards, those whose score is above the limit, in the order of rising ones.
+    `orders` come in as a guess, e.g. those of the last round, and go out sorted.  Two sweeps over the sorted
+    scores.  Upwards, the rows whose limit has been passed are in the tree, in the order of falling grades;
+    downwards, those whose score is above the limit, in the order of rising ones.
     """
     for q in range(first, last):
         begin, end = starts[q], starts[q + 1]
-        order = np.argsort(f[begin:end]) + begin
+        _sort(f[begin:end], orders[begin:end])
+        order = orders[begin:end] + begin
         n, n_grades = end - begin, grade[begin:end].max() + 1
         tree = np.zeros(n_grades + 1, np.int64)
         passed = 0
@@ -84,6 +104,7 @@ class Pairs:
     grade: NDArray[np.int64]  #: of `rows`: 0, 1, … within the query
     weight: NDArray[np.int64]  #: of `rows`, in units
     unit: float  #: the weight that 1 stands for, a power of 2
+    latest: list[NDArray[np.int64]]  #: one array: how the scores counted last were ordered, query by query
 
     @classmethod
     def of(cls, grades: Array, queries: NDArray[np.int64], weight: Array) -> Pairs:
@@ -104,7 +125,8 @@ class Pairs:
             sums = np.add.reduceat(w, starts[:-1])
             bits = min(BITS - int(np.frexp(w.max())[1]), SUM_BITS - int(np.frexp(sums.max())[1]))
         whole = np.rint(np.ldexp(weight[rows], bits)).astype(np.int64)
-        return cls(len(order), rows, starts, level[kept], whole, float(np.ldexp(1.0, -bits)))
+        places = np.arange(len(rows)) - np.repeat(starts[:-1], np.diff(starts))
+        return cls(len(order), rows, starts, level[kept], whole, float(np.ldexp(1.0, -bits)), [places])
 
     @property
     def n_queries(self) -> int:
@@ -120,12 +142,14 @@ class Pairs:
         better, worse = np.zeros((2, self.n_rows), np.int64)
         f, limit = f[self.rows], limit[self.rows]
         above, below = np.empty((2, len(self.rows)), np.int64)
+        orders = self.latest[0].copy()  # somebody else may be counting too
 
         def task(first: int, last: int) -> None:
-            _count(f, limit, self.grade, self.weight, self.starts, above, below, first, last)
+            _count(f, limit, self.grade, self.weight, self.starts, orders, above, below, first, last)
 
         parallel.run(task, self.n_queries, OPERATIONS * len(f), n_threads)
         better[self.rows], worse[self.rows] = above, below
+        self.latest[0] = orders
         return better, worse
 
     def all(self) -> tuple[NDArray[Any], NDArray[Any]]:
