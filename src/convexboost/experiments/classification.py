@@ -476,8 +476,8 @@ DIFFERENCES = "\n".join(
         "- Stumps cut between at most 255 bins per feature, which is every cut there is in these data. The "
         "squares of connect4 are categories, split into one against the two others.",
         "- Algorithm 2 is used in its corrected form, rescaled to be a projection; see `docs/paper-map.md`.",
-        "- The start is the best constant: 0, and on connect4 a margin of 1 for the class that more than half "
-        "of the rows have. Where rivals tie, the subgradient is the mean over them.",
+        "- The start is the best constant: 0, and on connect4 a margin of 1 for the class that more than "
+        "half of the rows have. Where rivals tie, the subgradient is the mean over them.",
         "- The paper’s figure is not to be had as numbers, so what is checked is what its text says.",
     )
 )
@@ -488,8 +488,8 @@ REFERENCES = "\n".join(
         "- K. Crammer and Y. Singer: On the Algorithmic Implementation of Multiclass Kernel-based Vector "
         "Machines. Journal of Machine Learning Research 2, 2001.",
         "- A. Frank and A. Asuncion: UCI Machine Learning Repository. University of California, Irvine, "
-        "2010. Sets: Connect-4, Letter Recognition, Pen-Based Recognition of Handwritten Digits, Statlog (Landsat "
-        "Satellite).",
+        "2010. Sets: Connect-4, Letter Recognition, Pen-Based Recognition of Handwritten Digits, Statlog "
+        "(Landsat Satellite).",
     )
 )
 
