@@ -47,11 +47,12 @@ if TYPE_CHECKING:
 
 PAPER = ("naive", "repeated", "residual")
 FAILING, OTHERS = ("connect4", "letter"), ("pendigits", "satimage")  #: where naive fails in the paper, or not
-LEARNERS = {"class_stump": "one class per leaf", "stump": "a vector per leaf"}
+LEARNERS = {"class_stump": "class", "stump": "vector"}  #: what a leaf answers with
 BUDGET, QUICK = 10_000, 500
 #: The paper's own steps, 1/√t, with fewer weak learners: stuck runs of naive are slow (all rivals tie).
 PAPER_STEP, PAPER_BUDGET, PAPER_QUICK = "inverse_sqrt", 2_000, 200
 LOOKS = 100  #: how often the errors are computed, evenly on a logarithmic axis
+MOST_ROWS = 200  #: of a published CSV file
 POLISH, POLISH_SECONDS = 1_000, 60.0  #: of the lower bound
 #: Where the linear program for the optimum can be solved: few bins.  It took about a minute.
 PROGRAMS, EXACT_SECONDS, EXACT_NONZEROS = ("connect4",), 300.0, 10_000_000
@@ -102,7 +103,7 @@ class Setting:
             "looks": LOOKS,
         } | ({"polish": POLISH, "program": self.dataset in PROGRAMS} if self.bounds else {})
         words = "" if self.step == "auto" else ", 1/√t"
-        title = f"{self.dataset}, {LEARNERS[self.learner]}, {self.algorithm}{words}"
+        title = f"{self.dataset}, {LEARNERS[self.learner]} stumps, {self.algorithm}{words}"
         return Unit(self.key, title, lambda watch: train(self, watch), settings, self.weak_learners)
 
 
@@ -173,9 +174,12 @@ def errors(model: AdditiveModel, X: Array, classes: NDArray[Any], rounds: Sequen
 
 
 def distinct(chosen: NDArray[np.int32], ends: Sequence[int]) -> Array:
-    """Count the different stumps after each round; `chosen` numbers them in order of appearance."""
-    counts = np.append(0, np.maximum.accumulate(chosen) + 1) if len(chosen) else np.zeros(1)
-    return counts[np.asarray(ends)].astype(float)
+    """Count the different stumps after each round; `chosen` numbers them in order of appearance.
+
+    NaN before the first, because a logarithmic axis has no 0.
+    """
+    counts = np.append(np.nan, np.maximum.accumulate(chosen) + 1.0) if len(chosen) else np.full(1, np.nan)
+    return counts[np.asarray(ends)]
 
 
 def lower_bound(model: ConvexBoostClassifier, X: Array, y: NDArray[Any], exact: bool) -> dict[str, Any]:
@@ -211,7 +215,7 @@ def study(quick: bool) -> Study:
     settings = {
         "data": ", ".join(sets),
         "loss": "multiclass hinge of Crammer and Singer, no regularisation",
-        "weak learners": "; ".join(f"{name} ({words})" for name, words in LEARNERS.items()),
+        "weak learners": "class stumps (`class_stump`) and vector stumps (`stump`)",
         "bins": "at most 255 per feature; categories of connect4 as such",
         "budget": f"{budget:,} weak learners; with 1/√t {other_budget:,}",
         "step": "auto for all three algorithms; 1/√t as printed in the paper beside it",
@@ -228,9 +232,9 @@ hinge, with the same weak learners, *multiclass stumps*: they look at one featur
 on either side. The hinge has kinks, and that is what the paper is about: *naive* projects the subgradient on
 the best stump and forgets the rest; *repeated* (t stumps in round t) and *residual* do not forget.
 
-The paper does not say what its stumps answer, so there are two kinds: one class per leaf, and a free vector
-per leaf. All comparisons are at equal numbers of weak learners, as in the paper's figure; every figure can
-also be read against gradient evaluations and seconds.
+The paper does not say what its stumps answer, so there are two kinds: *class stumps* name one class on
+either side, *vector stumps* give every class a number. All comparisons are at equal numbers of weak learners,
+as in the paper’s figure; every figure can also be read against gradient evaluations and seconds.
 """
 
 
@@ -260,7 +264,7 @@ class Trio:
     learner: str
 
     def __str__(self) -> str:
-        return f"{self.dataset}, {LEARNERS[self.learner]}"
+        return f"{self.dataset}, {LEARNERS[self.learner]} stumps"
 
     def curve(self, algorithm: str) -> Curve | None:
         """Return a run."""
@@ -320,7 +324,7 @@ def verdicts(results: Results) -> list[Verdict]:
 def _verdicts(results: Results, learner: str) -> Iterator[Verdict]:
     failing = [Trio(results, dataset, learner) for dataset in FAILING]
     others = [Trio(results, dataset, learner) for dataset in OTHERS]
-    source = f"Section 6; stumps with {LEARNERS[learner]}"
+    source = f"Section 6; {LEARNERS[learner]} stumps"
 
     def progress(trio: Trio, algorithm: str, relation: str, limit: float) -> Comparison:
         return Comparison(f"{trio}: progress of {algorithm}", trio.progress(algorithm), relation, limit)
@@ -432,7 +436,7 @@ def sections(results: Results) -> list[Section]:
     """Show what came out on each data set, the final figures, and what differs from the paper."""
     shown = [d for d in (*FAILING, *OTHERS) if any(curve.dataset == d for curve in results.values())]
     return [
-        Section("Final figures", [Text(FINAL), _final(results), Text(BOUNDS), _bounds(results)]),
+        Section("Final figures", [Text(FINAL), _final(results), Text(STUCK), Text(BOUNDS), _bounds(results)]),
         *(
             Section(dataset, [_about(results, dataset), *_figures(results, dataset)])
             for dataset in shown
@@ -455,8 +459,17 @@ How low can the objective be? Both kinds of stumps have the same optimum: their 
 that are the same in all classes, which the hinge does not see. Where an objective of 0 was reached, that is
 the optimum. On connect4 a linear program tells it (`certify(exact=True)`). For letter that program is too
 large; the bound C1 says that no sum of stumps within a certain distance of the start gets lower. The
-distance, root mean square over the training rows, is how far `residual` with a vector per leaf went. For
+distance, root mean square over the training rows, is how far `residual` with vector stumps went. For
 sums further away only the floor 0 is known. *Lowest found*: by any run, or while the bound was computed.
+*Furthest run*: the largest distance from the start at which any of the six runs with `auto` ended.
+"""
+
+STUCK = """
+Why naive can stand still: where all classes are tied, as they are at the start, a step along one class stump
+changes the objective in proportion to 1 − 2p, p being the share of rows whose class it names, and a step
+backwards never lowers it. So unless a single stump is right about more than half of the rows, none of them
+lowers the objective on its own, only several of them together do; naive then goes back and forth along the
+same one, because what its projection leaves over is forgotten every time.
 """
 
 STEPS = """
@@ -551,7 +564,7 @@ def _step_table(results: Results) -> Table:
                 if printed is not None and ours is not None:
                     n = printed["weak_learners"][-1]
                     rows.append((dataset, words, algorithm, n, lowest(ours, n), lowest(printed)))
-    return Table(("data", "stumps with", "algorithm", "weak learners", "auto", "1/√t"), rows)
+    return Table(("data", "stumps", "algorithm", "weak learners", "auto", "1/√t"), rows)
 
 
 def _about(results: Results, dataset: str) -> Text:
@@ -566,8 +579,8 @@ def _about(results: Results, dataset: str) -> Text:
 
 
 FINAL_COLUMNS = (
-    *("data", "stumps with", "algorithm", "objective", "progress", "training error", "test error"),
-    *("distinct stumps", "weak learners", "gradients", "seconds", "distance"),
+    *("data", "stumps", "algorithm", "objective", "progress", "training error", "test error"),
+    *("distinct stumps", "weak learners", "gradients", "seconds"),
 )
 
 
@@ -584,20 +597,8 @@ def _final(results: Results) -> Table:
                         for name in ("training error", "test error", "distinct stumps")
                     ]
                     last = [curve[name][-1] for name in AXES]
-                    distance = curve.facts.get("distance", math.nan)
                     name = replace(curve, variant="").name
-                    rows.append(
-                        (
-                            dataset,
-                            words,
-                            name,
-                            lowest(curve),
-                            trio.progress(algorithm),
-                            *told,
-                            *last,
-                            distance,
-                        )
-                    )
+                    rows.append((dataset, words, name, lowest(curve), trio.progress(algorithm), *told, *last))
     return Table(FINAL_COLUMNS, rows)
 
 
@@ -612,15 +613,11 @@ def _bounds(results: Results) -> Table:
             start = float(curves[0]["objective"][0])
             radius = bound["radius"] if bound["bound"] == WITHIN else math.nan
             gap = found - bound["lower bound"]
-            rows.append((dataset, start, found, bound["lower bound"], gap, bound["bound"], radius))
+            furthest = max(curve.facts["distance"] for curve in _curves(results.complete, dataset))
+            rows.append((dataset, start, found, bound["lower bound"], gap, bound["bound"], radius, furthest))
     names = (
-        "data",
-        "objective of the start",
-        "lowest found",
-        "lower bound",
-        "gap",
-        "kind",
-        "within the distance",
+        *("data", "start", "lowest found", "lower bound", "gap", "what it is"),
+        *("distance", "furthest run"),
     )
     return Table(names, rows)
 
@@ -628,15 +625,14 @@ def _bounds(results: Results) -> Table:
 # --- What the documentation keeps --------------------------------------------------------------------------
 
 
-def publish(out: Path, folder: Path, quick: bool = False, most: int = 200) -> None:
+def publish(out: Path, folder: Path) -> None:
     """Write the finished runs in `out` to a folder: thinned CSV files, a picture per data set, a summary."""
-    made = study(quick)
-    results = made.found(out).results.complete
+    results = study(quick=False).found(out).results.complete
     if not results:
         raise ValueError(f"`out` must hold finished runs of the study, got {str(out)!r}")
     folder.mkdir(parents=True, exist_ok=True)
     for key, curve in results.items():
-        write_atomically(folder / f"{key}.csv", thinned(curve, most).csv())
+        write_atomically(folder / f"{key}.csv", thinned(curve, MOST_ROWS).csv())
     for dataset in (*FAILING, *OTHERS):
         if _curves(results, dataset):
             _picture(results, dataset).savefig(folder / f"{dataset}.png", dpi=100)
@@ -688,6 +684,7 @@ def _summary(results: Results) -> str:
         "## Final figures",
         FINAL.strip(),
         tables[0],
+        STUCK.strip(),
         BOUNDS.strip(),
         tables[1],
         "## Claims",
@@ -695,7 +692,7 @@ def _summary(results: Results) -> str:
         "\n".join(answers),
         "## What differs from the paper",
         DIFFERENCES.strip(),
-        "The CSV files hold at most 200 rounds of each run.",
+        f"The CSV files hold at most {MOST_ROWS} rounds of each run.",
     ]
     return "\n\n".join(parts) + "\n"
 
