@@ -18,8 +18,8 @@ from convexboost.experiments.classification import (
     LEARNERS,
     OTHERS,
     PAPER,
-    PAPER_STEP,
     REACHED,
+    STEPS,
     WITHIN,
     Setting,
     Trio,
@@ -31,6 +31,7 @@ from convexboost.inspection.report import write
 from convexboost.objectives.multiclass_hinge import MulticlassHinge
 
 SETS = (*FAILING, *OTHERS)
+FOUR = list(itertools.product(LEARNERS, STEPS))
 
 
 def fitted(learner, algorithm, X, y, n=80, **options):
@@ -197,27 +198,26 @@ def run_of(setting, objective, *, weak_learners=None, **facts):
 
 def as_the_paper_says():
     results = Results()
-    for dataset, learner, algorithm in itertools.product(SETS, LEARNERS, PAPER):
-        setting = Setting(dataset, learner, algorithm)
+    for dataset, learner, step, algorithm in itertools.product(SETS, LEARNERS, STEPS, PAPER):
+        setting = Setting(dataset, learner, algorithm, step)
         stuck = np.maximum(np.linspace(1.0, 0.0, 101), 0.9)
         if algorithm == "naive" and dataset in FAILING:
             facts = {"test_error": 0.4, "distinct_stumps_in_the_second_half": 3}
             results[setting.key] = run_of(setting, stuck, **facts)
         else:
             results[setting.key] = run_of(setting, 0.21)
-        printed = replace(setting, step=PAPER_STEP)
-        results[printed.key] = run_of(printed, 0.3)
     return results
 
 
-def answers(results, learner="stump"):
-    return [v.text for v in classification.verdicts(results) if LEARNERS[learner] in v.source]
+def answers(results, learner="stump", step="auto"):
+    words = classification.words(learner, step)
+    return [v.text for v in classification.verdicts(results) if words in v.source]
 
 
 def test_what_the_paper_says_is_reproduced():
     results = as_the_paper_says()
     found = classification.verdicts(results)
-    assert [v.text for v in found] == [REPRODUCED] * 14
+    assert [v.text for v in found] == [REPRODUCED] * 28
     assert all(v.source for v in found)
 
 
@@ -256,28 +256,31 @@ OTHERWISE = {
 }
 
 
-@pytest.mark.parametrize("learner", LEARNERS)
+@pytest.mark.parametrize(("learner", "step"), FOUR)
 @pytest.mark.parametrize("case", OTHERWISE)
-def test_what_is_otherwise_is_not_reproduced(case, learner):
+def test_what_is_otherwise_is_not_reproduced(case, learner, step):
     algorithm, dataset, instead, changed = OTHERWISE[case]
     results = as_the_paper_says()
-    setting = Setting(dataset, learner, algorithm)
+    setting = Setting(dataset, learner, algorithm, step)
     before = results[setting.key]
     names = ("test_error", "distinct_stumps_in_the_second_half")
     given = {"objective": before["objective"]} | {n: before.facts[n.replace("_", " ")] for n in names}
     results[setting.key] = run_of(setting, **(given | instead))
-    found = answers(results, learner)
+    found = answers(results, learner, step)
     assert {i for i, text in enumerate(found) if text == NOT_REPRODUCED} == changed
     assert {found[i] for i in range(len(found)) if i not in changed} == {REPRODUCED}
-    (other,) = set(LEARNERS) - {learner}
-    assert set(answers(results, other)) == {REPRODUCED}
+    for other in set(FOUR) - {(learner, step)}:
+        assert set(answers(results, *other)) == {REPRODUCED}
+    shown = classification._answers(results)
+    crosses = sum("✗" in cell for row in shown.rows for cell in row[1:])
+    assert crosses == sum(c.holds is False for v in classification.verdicts(results) for c in v.comparisons)
 
 
 def test_missing_and_interrupted_runs_decide_nothing():
     assert {v.text for v in classification.verdicts(Results())} == {NOT_DECIDED}
     small = Results((k, c) for k, c in as_the_paper_says().items() if c.dataset in OTHERS)
-    found = [v.text for v in classification.verdicts(small)]
-    assert found == ([NOT_DECIDED, REPRODUCED] + [NOT_DECIDED] * 5) * 2
+    for setting in FOUR:
+        assert answers(small, *setting) == [NOT_DECIDED, REPRODUCED] + [NOT_DECIDED] * 5
     broken = as_the_paper_says()
     key = Setting("letter", "stump", "naive").key
     broken[key] = replace(broken[key], partial=True)
@@ -286,14 +289,14 @@ def test_missing_and_interrupted_runs_decide_nothing():
 
 
 def test_progress_is_the_share_of_the_way_to_the_bound():
-    trio = Trio(as_the_paper_says(), "letter", "class_stump")
+    trio = Trio(as_the_paper_says(), "letter", "class_stump", "inverse_sqrt")
     assert trio.progress("residual") == pytest.approx((1 - 0.21) / (1 - 0.2))
     assert trio.late_gain == 0.0
     assert trio.slowness == 1.0
     done = as_the_paper_says()
     key = Setting("letter", "stump", "naive").key
     done[key] = run_of(Setting("letter", "stump", "naive"), np.r_[1.0, np.full(100, 0.2)])
-    assert Trio(done, "letter", "stump").late_gain == 1.0  # nothing was left at half time
+    assert Trio(done, "letter", "stump", "auto").late_gain == 1.0  # nothing was left at half time
 
 
 # --- the study ---------------------------------------------------------------------------------------------
@@ -348,7 +351,7 @@ def test_the_report_shows_what_is_there(tmp_path, keep):
     sections = classification.sections(results)
     assert [s.title for s in sections if s.title in SETS] == [d for d in SETS if d in keep]
     figures = [b for s in sections for b in s.blocks if isinstance(b, LineFigure)]
-    assert len(figures) == 5 * len(keep)
+    assert len(figures) == 8 * len(keep)
     for figure in figures:
         assert len(figure.choices) == 3  # the bound, too, can be read on every axis
         assert figure.log_x
@@ -360,15 +363,15 @@ def test_the_report_shows_what_is_there(tmp_path, keep):
 
 
 def test_what_is_published(tmp_path, monkeypatch):
-    results = as_the_paper_says()
+    results = Results((k, c) for k, c in as_the_paper_says().items() if c.dataset in OTHERS[:1])
     study = classification.study(quick=False)
     outcome = replace(study.found(tmp_path), results=results)
     monkeypatch.setattr(classification.Study, "found", lambda self, out: outcome)
     classification.publish(tmp_path, tmp_path / "results")
     files = {path.name for path in (tmp_path / "results").iterdir()}
-    assert files == {"README.md"} | {f"{d}.png" for d in SETS} | {f"{key}.csv" for key in results}
+    assert files == {"README.md"} | {f"{OTHERS[0]}.png"} | {f"{key}.csv" for key in results}
     text = (tmp_path / "results" / "README.md").read_text()
-    assert text.count("**reproduced**") == 14
+    assert text.count("**not decided") == 28
     assert "python -m convexboost.experiments.classification" in text
     outcome.results.clear()
     with pytest.raises(ValueError, match="`out`"):
