@@ -15,6 +15,7 @@ from convexboost.experiments.classification import (
     BUDGET,
     EXACT,
     FAILING,
+    FOUR,
     LEARNERS,
     OTHERS,
     PAPER,
@@ -31,7 +32,6 @@ from convexboost.inspection.report import write
 from convexboost.objectives.multiclass_hinge import MulticlassHinge
 
 SETS = (*FAILING, *OTHERS)
-FOUR = list(itertools.product(LEARNERS, STEPS))
 
 
 def fitted(learner, algorithm, X, y, n=80, **options):
@@ -371,7 +371,8 @@ def test_what_is_published(tmp_path, monkeypatch):
     files = {path.name for path in (tmp_path / "results").iterdir()}
     assert files == {"README.md"} | {f"{OTHERS[0]}.png"} | {f"{key}.csv" for key in results}
     text = (tmp_path / "results" / "README.md").read_text()
-    assert text.count("**not decided") == 28
+    assert text.count("| not decided") == 28
+    assert (tmp_path / "results" / f"{OTHERS[0]}.png").stat().st_size < 150_000
     assert "python -m convexboost.experiments.classification" in text
     outcome.results.clear()
     with pytest.raises(ValueError, match="`out`"):
