@@ -457,8 +457,13 @@ def sections(results: Results) -> list[Section]:
     shown = [d for d in (*FAILING, *OTHERS) if any(curve.dataset == d for curve in results.values())]
     return [
         Section("The claims side by side", [Text(SIDE_BY_SIDE), _answers(results)]),
-        Section("Final figures", [Text(FINAL), _final(results), Text(STUCK), Text(BOUNDS), _bounds(results)]),
-        *(Section(dataset, [_about(results, dataset), *_figures(results, dataset)]) for dataset in shown),
+        Section("How low it can be", [Text(BOUNDS), _bounds(results), Text(STUCK), Text(FINAL)]),
+        *(
+            Section(
+                dataset, [_about(results, dataset), _final(results, dataset), *_figures(results, dataset)]
+            )
+            for dataset in shown
+        ),
         Section("What differs from the paper", [Text(DIFFERENCES)]),
         Section("References", [Text(REFERENCES)]),
     ]
@@ -470,9 +475,9 @@ both kinds of stumps.
 """
 
 FINAL = """
-The lowest objective of each run; errors and distinct stumps after its last weak learner. *Progress* is the
-share of the way from the start to the lower bound. A run ends early where the objective reaches 0. Seconds
-are those of training alone, and depend on what else the machine was doing.
+In the tables by data set the objective is the lowest of a run; errors and distinct stumps are those at its
+end. *Progress* is the share of the way from the start to the lower bound. A run ends early where the
+objective reaches 0. Seconds are those of training alone, and depend on what else the machine was doing.
 """
 
 BOUNDS = """
@@ -487,11 +492,11 @@ start at which any of the runs ended.
 """
 
 STUCK = """
-Why naive can stand still: where all classes are tied, as they are at the start, a step along one class stump
-changes the objective in proportion to 1 − 2p, p being the share of rows whose class it names, and a step
-backwards never lowers it. So unless a single stump is right about more than half of the rows, none of them
-lowers the objective on its own, only several of them together do; naive then goes back and forth along the
-same one, because what its projection leaves over is forgotten every time.
+Why naive can stand still: where all classes are tied, as at the start on all sets but connect4, a step along
+one class stump changes the objective in proportion to 1 − 2p, p being the share of rows whose class it
+names, and a step backwards never lowers it. So unless a single stump is right about more than half of the
+rows, none of them lowers the objective on its own, only several of them together do; naive then goes back
+and forth along the same one, because what its projection leaves over is forgotten every time.
 """
 
 DIFFERENCES = "\n".join(
@@ -590,22 +595,22 @@ def _about(results: Results, dataset: str) -> Text:
 
 
 FINAL_COLUMNS = (
-    *("data", "stumps", "step", "algorithm", "objective", "progress", "training error", "test error"),
+    *("stumps, step", "algorithm", "objective", "progress", "training error", "test error"),
     *("distinct stumps", "weak learners", "gradients", "seconds"),
 )
 
 
-def _final(results: Results) -> Table:
+def _final(results: Results, dataset: str) -> Table:
     rows = []
-    for dataset, learner, step in itertools.product((*FAILING, *OTHERS), LEARNERS, STEPS):
+    for learner, step in FOUR:
         trio = Trio(results.complete, dataset, learner, step)
         for algorithm in PAPER:
             if (curve := results.get(trio.key(algorithm))) is not None:
-                labels = (dataset, LEARNERS[learner], STEPS[step], replace(curve, variant="").name)
+                labels = (f"{LEARNERS[learner]}, {STEPS[step]}", replace(curve, variant="").name)
                 names = ("training error", "test error", "distinct stumps")
                 told = (curve.facts.get(name, math.nan) for name in names)
                 last = (curve[name][-1] for name in AXES)
-                rows.append((*labels, lowest(curve), trio.progress(algorithm), *told, *last))
+                rows.append((*labels, lowest(curve), round(trio.progress(algorithm), 4), *told, *last))
     return Table(FINAL_COLUMNS, rows)
 
 
@@ -683,7 +688,9 @@ def _picture(results: Results, dataset: str) -> Figure:
 
 
 def _summary(results: Results) -> str:
-    pictures = [f"![{d}]({d}.png)" for d in (*FAILING, *OTHERS) if _curves(results, d)]
+    shown = [dataset for dataset in (*FAILING, *OTHERS) if _curves(results, dataset)]
+    pictures = [f"![{dataset}]({dataset}.png)" for dataset in shown]
+    tables = [f"### {dataset}\n\n{_markdown(_final(results, dataset))}" for dataset in shown]
     parts = [
         "# Classification: Figure 3 of the paper",
         "Commands: `convexboost reproduce classification --out OUT`, then "
@@ -697,12 +704,13 @@ def _summary(results: Results) -> str:
         PROGRESS,
         "## Figures",
         *pictures,
-        "## Final figures",
-        FINAL.strip(),
-        _markdown(_final(results)),
-        STUCK.strip(),
+        "## How low it can be",
         BOUNDS.strip(),
         _markdown(_bounds(results)),
+        STUCK.strip(),
+        "## Final figures",
+        FINAL.strip(),
+        *tables,
         "## What differs from the paper",
         DIFFERENCES,
         f"The CSV files hold at most {MOST_ROWS} rounds of each run.",
