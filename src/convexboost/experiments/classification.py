@@ -220,7 +220,7 @@ def study(quick: bool) -> Study:
     settings = {
         "data": ", ".join(sets),
         "loss": "multiclass hinge of Crammer and Singer, no regularisation",
-        "weak learners": "class stumps (`class_stump`) and vector stumps (`stump`)",
+        "weak learners": "class stumps (class_stump) and vector stumps (stump)",
         "bins": "at most 255 per feature; categories of connect4 as such",
         "budget": f"{budget:,} weak learners",
         "step": "1/√t, as in the paper’s theorems, and auto, the library’s rule; the same for all three",
