@@ -334,11 +334,10 @@ def test_a_run(small, algorithm):
     assert (curve.facts["training rows"], curve.facts["classes"]) == (200, 4)
 
 
-def test_a_run_has_its_bounds_settings_in_its_fingerprint(monkeypatch):
-    unit = Setting("letter", "stump", "residual").unit
-    before = unit().fingerprint
-    monkeypatch.setattr(classification, "POLISH", 7)
-    assert unit().fingerprint != before
+def test_the_polish_counts_where_there_is_a_bound():
+    for algorithm, matters in (("residual", True), ("naive", False)):
+        units = [Setting("letter", "stump", algorithm, polish=n).unit() for n in (7, 8)]
+        assert (units[0].fingerprint != units[1].fingerprint) == matters
 
 
 @pytest.mark.parametrize("keep", [SETS, OTHERS, ("letter",), ()])
