@@ -442,8 +442,10 @@ def _verdicts(results: Results, learner: str, step: str) -> Iterator[Verdict]:
 PROGRESS = (
     "Progress is the share of the way from the objective of the start (0) down to the lower bound (1) that "
     f"a run has made at its lowest objective. Converged means at least {CONVERGED:g}, clearly failing less "
-    f"than {CLEARLY:g}. The limits of all rules were set after a look at 1,000 weak learners with `auto` and "
-    "before the full study was run; to decide the claims for 1/√t too, with the same limits, was added then."
+    f"than {CLEARLY:g}. The limits of all rules were set before the full study was run, after a look at "
+    "shorter runs (up to 1,000 weak learners) and at `residual` with vector stumps and `auto`. To decide the "
+    "claims for 1/√t as well, with the same limits, was added after a first full run, in which 1/√t had 2,000 "
+    "weak learners."
 )
 
 
