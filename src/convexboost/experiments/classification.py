@@ -444,8 +444,8 @@ PROGRESS = (
     f"a run has made at its lowest objective. Converged means at least {CONVERGED:g}, clearly failing less "
     f"than {CLEARLY:g}. The limits of all rules were set before the full study was run, after a look at "
     "shorter runs (up to 1,000 weak learners) and at `residual` with vector stumps and `auto`. To decide the "
-    "claims for 1/√t as well, with the same limits, was added after a first full run, in which 1/√t had 2,000 "
-    "weak learners."
+    "claims for 1/√t as well, with the same limits, was added after a first full run, in which 1/√t had "
+    "2,000 weak learners."
 )
 
 
