@@ -359,31 +359,3 @@ def test_the_report_shows_what_is_there(tmp_path, keep):
         study = replace(classification.study(quick=False), units=())
         outcome = replace(study.found(tmp_path), results=results)
         assert write(compose("A title", "", [(study, outcome)], "command", 1.0), tmp_path).exists()
-
-
-def test_what_is_published(tmp_path, monkeypatch):
-    results = Results((k, c) for k, c in as_the_paper_says().items() if c.dataset in OTHERS[:1])
-    study = classification.study(quick=False)
-    outcome = replace(study.found(tmp_path), results=results)
-    monkeypatch.setattr(classification.Study, "found", lambda self, out: outcome)
-    classification.publish(tmp_path, tmp_path / "results")
-    files = {path.name for path in (tmp_path / "results").iterdir()}
-    assert files == {"README.md"} | {f"{OTHERS[0]}.png"} | {f"{key}.csv" for key in results}
-    text = (tmp_path / "results" / "README.md").read_text()
-    assert text.count("| not decided") == 28
-    assert (tmp_path / "results" / f"{OTHERS[0]}.png").stat().st_size < 150_000
-    assert "python -m convexboost.experiments.classification" in text
-    outcome.results.clear()
-    with pytest.raises(ValueError, match="`out`"):
-        classification.publish(tmp_path, tmp_path / "nothing")
-
-
-def test_thinned_curves_keep_the_errors_and_the_ends():
-    n, rng = 10_001, np.random.default_rng(0)
-    columns = {name: np.arange(float(n)) for name in LABELS} | {"objective": rng.random(n)}
-    error = np.full(n, np.nan)
-    looked = classification.looks(columns["weak_learners"])
-    error[looked] = 0.5
-    curve = classification.thinned(Curve("letter", "naive", columns | {"test_error": error}), 200)
-    assert len(curve["objective"]) <= 200
-    assert set(looked) <= set(curve["weak_learners"])

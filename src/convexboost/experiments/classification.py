@@ -3,22 +3,15 @@
 Two kinds of stumps, because "multiclass decision stumps" may mean either: one class per leaf (the h' of
 Theorem 2) and a free vector per leaf.  Their spans differ only by functions that are the same in all
 classes, which the hinge does not see, so both kinds have the same optimum and one lower bound serves both.
-
-    python -m convexboost.experiments.classification OUT FOLDER
-
-writes what `convexboost reproduce classification --out OUT` left there, thinned, to FOLDER (docs/results).
 """
 
 from __future__ import annotations
 
-import io
 import itertools
 import math
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,11 +33,9 @@ from convexboost.inspection.content import (
     number,
     verdict,
 )
-from convexboost.inspection.figures import COLOURS, DASHES, thin
-from convexboost.inspection.report import write_atomically
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    pass
 
 PAPER = ("naive", "repeated", "residual")
 FAILING, OTHERS = ("connect4", "letter"), ("pendigits", "satimage")  #: where naive fails in the paper, or not
@@ -53,7 +44,6 @@ STEPS = {"inverse_sqrt": "1/√t", "auto": "auto"}  #: the step of the paper's t
 FOUR = [(learner, step) for step in STEPS for learner in LEARNERS]
 BUDGET, QUICK = 10_000, 500
 LOOKS = 100  #: how often the errors are computed, evenly on a logarithmic axis
-MOST_ROWS = 200  #: of a published CSV file
 POLISH, QUICK_POLISH, POLISH_SECONDS = 1_000, 50, 60.0  #: of the lower bound
 #: Where the linear program for the optimum can be solved: few bins.  It took about a minute.
 PROGRAMS, EXACT_SECONDS, EXACT_NONZEROS = ("connect4",), 300.0, 10_000_000
@@ -64,7 +54,7 @@ WITHIN, FLOOR = "C1, within the distance", "the hinge is never negative"
 #: What the rules of the verdicts call …
 CONVERGED = 0.95  #: … converged: this share of the way from the start to the lower bound (decision 9's mark)
 CLEARLY = 0.5  #: … clearly failing: less than this share
-SIMILAR = 3.0  #: … similar rates: at most so many times the weak learners
+SIMILAR = 2.0  #: … similar rates: at most so many times the weak learners
 FEWER = 0.5  #: … cycling: fewer distinct stumps than this share of those the others use
 STALLED = 0.1  #: … impeded: less than this share of what was left is gained in the second half
 
@@ -639,97 +629,3 @@ def _bounds(results: Results) -> Table:
         *("distance", "furthest run"),
     )
     return Table(names, rows)
-
-
-# --- What the documentation keeps --------------------------------------------------------------------------
-
-
-def publish(out: Path, folder: Path) -> None:
-    """Write the finished runs in `out` to a folder: thinned CSV files, a picture per data set, a summary."""
-    outcome = study(quick=False).found(out)
-    results, dates = outcome.results.complete, sorted(state.made for state in outcome.states.values())
-    if not results:
-        raise ValueError(f"`out` must hold finished runs of the study, got {str(out)!r}")
-    folder.mkdir(parents=True, exist_ok=True)
-    for key, curve in results.items():
-        write_atomically(folder / f"{key}.csv", thinned(curve, MOST_ROWS).csv())
-    for dataset in (*FAILING, *OTHERS):
-        if _curves(results, dataset):
-            _save_small(_picture(results, dataset), folder / f"{dataset}.png")
-    write_atomically(folder / "README.md", _summary(results, f"from {dates[0]} to {dates[-1]}"))
-
-
-def thinned(curve: Curve, most: int) -> Curve:
-    """Keep at most so many rounds, those with errors first, and six digits."""
-    keep = np.flatnonzero(~np.isnan(curve["test_error"]))
-    keep = np.union1d(keep, thin(curve["objective"], most - len(keep)))
-    columns = {
-        name: np.array([float(f"{v:.6g}") for v in column[keep]]) for name, column in curve.columns.items()
-    }
-    return replace(curve, columns=columns)
-
-
-def _save_small(picture: Figure, path: Path) -> None:
-    """Write a PNG with 64 colours: a third of the bytes, and nobody sees it."""
-    from PIL import Image
-
-    buffer = io.BytesIO()
-    picture.savefig(buffer, dpi=100)
-    Image.open(buffer).convert("RGB").quantize(64).save(path, optimize=True)
-
-
-def _picture(results: Results, dataset: str) -> Figure:
-    """Draw objective and errors; above 1/√t, below `auto`."""
-    from matplotlib.figure import Figure
-
-    picture = Figure(figsize=(12, 6.6), layout="constrained")
-    places = picture.subplots(2, 3).T.ravel()  # the figures come by measure, then by step
-    for ax, figure in zip(places, _figures(results, dataset), strict=False):
-        for line in figure.lines:
-            colour, style = COLOURS.get(line.colour, "black"), DASHES[line.dash]
-            ax.loglog(*line.points, style, color=colour, label=line.name, lw=1.5)
-        ax.set(title=figure.title, xlabel=figure.xlabel, ylabel=figure.ylabel)
-        ax.grid(alpha=0.25, linewidth=0.5)
-    if places[0].lines:
-        places[0].legend(frameon=False, fontsize="x-small")
-    return picture
-
-
-def _summary(results: Results, made: str) -> str:
-    shown = [dataset for dataset in (*FAILING, *OTHERS) if _curves(results, dataset)]
-    pictures = [f"![{dataset}]({dataset}.png)" for dataset in shown]
-    tables = [f"### {dataset}\n\n{_markdown(_final(results, dataset))}" for dataset in shown]
-    parts = [
-        "# Classification: Figure 3 of the paper",
-        "Commands: `convexboost reproduce classification --out OUT`, then "
-        "`python -m convexboost.experiments.classification OUT docs/results/classification`.",
-        f"The runs were made {made}.",
-        INTRO.strip(),
-        "## Claims",
-        _markdown(_claims(results)),
-        SIDE_BY_SIDE.strip(),
-        _markdown(_answers(results)),
-        PROGRESS,
-        "## Figures",
-        *pictures,
-        "## How low it can be",
-        BOUNDS.strip(),
-        _markdown(_bounds(results)),
-        STUCK.strip(),
-        "## Final figures",
-        FINAL.strip(),
-        *tables,
-        "## What differs from the paper",
-        DIFFERENCES,
-        f"The CSV files hold at most {MOST_ROWS} rounds of each run.",
-    ]
-    return "\n\n".join(parts) + "\n"
-
-
-def _markdown(table: Table) -> str:
-    rows = [table.columns, ["---"] * len(table.columns), *table.rows]
-    return "\n".join("| " + " | ".join(number(cell) for cell in row) + " |" for row in rows)
-
-
-if __name__ == "__main__":
-    publish(Path(sys.argv[1]), Path(sys.argv[2]))
