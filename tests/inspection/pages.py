@@ -37,6 +37,7 @@ def lines(name="residual"):
     ]
 
 
+MEAN = Line("mean", T, 1 / (T + 2), "residual", band=(0.5 / (T + 2), 2 / (T + 2)))
 WIDE = Table(
     [f"a long column name {i}" for i in range(12)],
     [["x" * 30, *np.linspace(-1e-7, 1e12, 11)], [HOSTILE, *[np.nan] * 11]],
@@ -61,6 +62,7 @@ REPORT = Report(
                 Text("Between two grids."),
                 LineFigure("Points", lines(), "rounds", "gap", kind="marker", log_y=True),
                 WIDE,
+                LineFigure("Band", [MEAN, *lines()[:1]], "rounds", "gap", log_x=True, log_y=True),
             ],
             level=2,
         ),

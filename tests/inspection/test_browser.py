@@ -91,6 +91,18 @@ def test_the_legend_switches_lines_off_and_on(reports, browser):
     assert browser.errors == []
 
 
+def test_a_band_goes_with_its_line(reports, browser):
+    browser.errors.clear()
+    browser.open(reports["made up"], 400)
+    last = '[...document.querySelectorAll(".canvas")].at(-1)'
+    filled = f'[...{last}.querySelectorAll(".js-fill")].filter(p => p.getAttribute("d")).length'
+    assert browser.evaluate(filled) == 1
+    click = f'{last}.parentElement.querySelector(".legend button").click()'
+    browser.evaluate(f"{click}; new Promise(done => setTimeout(done, 300))")
+    assert browser.evaluate(filled) == 0
+    assert browser.errors == []
+
+
 def test_the_reader_chooses_the_axis(reports, browser):
     browser.errors.clear()
     browser.open(reports["real"], 400)

@@ -87,16 +87,18 @@ def test_text_is_escaped(page):
     assert HOSTILE in " ".join(page.text)
     assert not any(script.strip() == "alert(1)" for script in page.scripts)
     titles = [attrs.get("aria-label") for attrs in page.all("div") if "aria-label" in attrs]
-    assert titles == ["Log", "Log", "Points"]
+    assert titles == ["Log", "Log", "Points", "Band"]
 
 
 def test_the_data_of_the_figures(page):
     found = json.loads(next(s for s in page.scripts if s.startswith("[{")))
-    assert [figure["title"] for figure in found] == ["Log", "Log", "Points"]
+    assert [figure["title"] for figure in found] == ["Log", "Log", "Points", "Band"]
     assert found[1]["traces"][1]["name"] == HOSTILE
     for figure in found:
         for trace in figure["traces"]:
             assert len(trace["x"]) == len(trace["y"]) <= figures.MOST_POINTS
+            assert {len(side) for side in trace["band"]} <= {len(trace["y"])}
+    assert [len(trace["band"]) for trace in found[3]["traces"]] == [2, 0]
     assert [t["mode"] for t in found[2]["traces"]] == ["markers"] * 5
 
 
@@ -116,6 +118,13 @@ def test_files_beside_the_page(written):
     assert header == ["line", "rounds", "gap"]
     naive = np.array([row[1:] for row in rows if row[0] == "naive"], float).T
     np.testing.assert_array_equal(naive, [T, 1 / (T + 1)])
+    with (out / "figures" / "band.csv").open(newline="") as file:
+        header, *rows = csv.reader(file)
+    assert header == ["line", "rounds", "gap", "lowest", "highest"]
+    mean = np.array([row[1:] for row in rows if row[0] == "mean"], float).T
+    np.testing.assert_array_equal(mean, [T, *(k / (T + 2) for k in (1, 0.5, 2))])
+    naive = np.array([row[2:] for row in rows if row[0] == "naive"], float).T
+    assert (naive == naive[0]).all()  # without a band it is its own
     assert [path.name for path in out.glob(".*")] == []
 
 

@@ -17,7 +17,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from rich.table import Table
 
 from convexboost.experiments import study as studies
-from convexboost.experiments.study import Outcome, State, Study, Unit, compose
+from convexboost.experiments.study import Outcome, State, Study, Unit, compose, publish
 from convexboost.inspection.content import NOT_DECIDED, NOT_REPRODUCED, REPRODUCED, Report, Verdict, number
 from convexboost.inspection.report import write
 from convexboost.train import Record
@@ -48,6 +48,8 @@ def run(what: str, quick: bool, out: Path, fresh: bool) -> int:
     seconds = time.perf_counter() - began
     report = compose(TITLE, LEAD, done, command(what, quick, out), seconds)
     path = save(report, done, out)
+    for study, outcome in done:
+        publish(study, outcome, out / "results" / study.name, command(study.name, quick, out))
     for study, outcome in done:
         console.print("")
         console.print(_summary(study, outcome))

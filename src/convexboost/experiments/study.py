@@ -42,6 +42,7 @@ import convexboost
 from convexboost.experiments.curve import LABELS, Curve, Results, line_figure, plain
 from convexboost.inspection.content import Block, Report, Section, Table, Text, Verdict, VerdictList
 from convexboost.inspection.environment import commit, environment, now
+from convexboost.inspection.markdown import write_markdown
 from convexboost.inspection.report import write_atomically
 from convexboost.train import Record
 
@@ -56,6 +57,7 @@ __all__ = [
     "Watch",
     "compose",
     "line_figure",
+    "publish",
 ]
 
 Watch = Callable[[Record], Any]
@@ -305,6 +307,12 @@ def compose(
     sections = [section for study, outcome in done for section in study.report(outcome)]
     footer = {"command": command, "made": now(), "took": f"{seconds:.1f} s"} | environment()
     return Report(title, sections, lead, _warning(done, command), footer)
+
+
+def publish(study: Study, outcome: Outcome, folder: Path, command: str) -> Path:
+    """Write a study to a folder that is small enough to be kept with the code: README.md, PNG and CSV."""
+    footer = {"command": f"`{command}`", "made": now()} | environment()
+    return write_markdown(study.report(outcome), folder, footer)
 
 
 def _warning(done: Sequence[tuple[Study, Outcome]], command: str) -> str:

@@ -56,6 +56,7 @@ class Line:
     colour: str = ""  #: e.g. the algorithm; by default the name
     dash: str = "solid"  #: "solid", "dash" or "dot"
     other_x: Mapping[str, ArrayLike] = field(default_factory=dict)  #: label: what x may be instead
+    band: tuple[ArrayLike, ArrayLike] | None = None  #: lowest and highest, e.g. of the folds; shaded
 
     @property
     def points(self) -> tuple[Array, Array]:

@@ -65,6 +65,7 @@ def plotly(figure: LineFigure, palette: dict[str, str]) -> dict[str, Any]:
                 "mode": "lines" if figure.kind == "line" and len(keep) > 1 else "markers",
                 "line": {"color": colour, "width": 2.2, "dash": line.dash},
                 "marker": {"color": colour, "size": 8},
+                "band": [_json(side[keep]) for side in _band(line)],
             }
         )
     axes = {
@@ -72,6 +73,10 @@ def plotly(figure: LineFigure, palette: dict[str, str]) -> dict[str, Any]:
         "y": {"title": figure.ylabel, "type": "log" if figure.log_y else "linear"},
     }
     return {"title": figure.title, "traces": traces, **axes}
+
+
+def _band(line: Line) -> list[Array]:
+    return [np.asarray(side, float) for side in line.band or ()]
 
 
 def _x(figure: LineFigure, line: Line, name: str) -> Array:
@@ -94,7 +99,11 @@ def draw(figure: LineFigure, palette: dict[str, str]) -> Figure:
         style: dict[str, Any] = {"ls": DASHES[line.dash]}
         if figure.kind == "marker" or len(x) < 2:
             style = {"ls": "", "marker": "o"}
-        ax.plot(x, y, label=line.name, color=palette[line.colour or line.name], lw=1.8, **style)
+        colour = palette[line.colour or line.name]
+        ax.plot(x, y, label=line.name, color=colour, lw=1.8, **style)
+        if line.band is not None:
+            low, high = _band(line)
+            ax.fill_between(x, low, high, color=colour, alpha=0.15, lw=0)
     points = [line.points for line in figure.lines]
     if figure.log_x and any((x > 0.0).any() for x, _ in points):
         ax.set_xscale("log", nonpositive="mask")
@@ -109,14 +118,19 @@ def draw(figure: LineFigure, palette: dict[str, str]) -> Figure:
 
 
 def write_csv(figure: LineFigure, path: Path) -> None:
-    """Write every point: line, x, y, and what x may be instead."""
+    """Write every point: line, x, y, what x may be instead, and the band where there is one."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         names = figure.choices
-        writer.writerow(("line", names[0], figure.ylabel, *names[1:]))
+        banded = any(line.band is not None for line in figure.lines)
+        writer.writerow(
+            ("line", names[0], figure.ylabel, *names[1:], *(("lowest", "highest") if banded else ()))
+        )
         for line in figure.lines:
             x, *others = (_x(figure, line, name).tolist() for name in names)
-            rows = zip(x, line.points[1].tolist(), *others, strict=True)
+            y = line.points[1].tolist()
+            band = [side.tolist() for side in _band(line)] or ([y, y] if banded else [])
+            rows = zip(x, y, *others, *band, strict=True)
             writer.writerows((line.name, *row) for row in rows)
 
 

@@ -33,9 +33,19 @@
 
   const config = { responsive: true, displaylogo: false, displayModeBar: false, scrollZoom: false };
 
+  // The area between the lowest and the highest of what a line is the mean of.
+  function band(trace) {
+    const [low, high] = trace.band;
+    return {
+      x: [...trace.x, ...[...trace.x].reverse()], y: [...high, ...[...low].reverse()], visible: trace.visible,
+      mode: "lines", line: { width: 0 }, fill: "toself", fillcolor: `${trace.line.color}26`, hoverinfo: "skip",
+    };
+  }
+
   function draw(canvas) {
     const figure = data[Number(canvas.dataset.figure)];
-    return Plotly.react(canvas, figure.traces, layout(figure), config);
+    const bands = figure.traces.filter((t) => t.band.length).map(band);
+    return Plotly.react(canvas, [...bands, ...figure.traces], layout(figure), config);
   }
 
   // A legend of buttons above the figure: it wraps on a phone, and a finger can hit it.

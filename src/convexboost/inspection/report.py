@@ -85,6 +85,15 @@ def slug(title: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:60] or "figure"
 
 
+def file_name(title: str, names: set[str]) -> str:
+    """Return a name for the files of a figure that is not among `names`, and add it there."""
+    name, k = slug(title), 2
+    while name in names:
+        name, k = f"{slug(title)}-{k}", k + 1
+    names.add(name)
+    return name
+
+
 class _Page:
     """One report on its way to HTML."""
 
@@ -191,16 +200,8 @@ class _Page:
         if grid:
             yield _grid(grid)
 
-    def _file(self, title: str) -> str:
-        """Return a name for the files of a figure that no other has."""
-        name, k = slug(title), 2
-        while name in self.names:
-            name, k = f"{slug(title)}-{k}", k + 1
-        self.names.add(name)
-        return f"figures/{name}"
-
     def _plot(self, figure: LineFigure) -> str:
-        name, k = self._file(figure.title), len(self.plots)
+        name, k = f"figures/{file_name(figure.title, self.names)}", len(self.plots)
         self.plots.append(figures.plotly(figure, self.palette))
         picture = figures.draw(figure, self.palette)
         picture.savefig(self.out / f"{name}.png", dpi=150)
@@ -221,7 +222,7 @@ class _Page:
 </figure>"""
 
     def _image(self, figure: ImageFigure) -> str:
-        name, picture, buffer = self._file(figure.title), figure.draw(), io.BytesIO()
+        name, picture, buffer = f"figures/{file_name(figure.title, self.names)}", figure.draw(), io.BytesIO()
         picture.savefig(buffer, dpi=150, format="png")
         picture.savefig(self.out / f"{name}.svg")
         (self.out / f"{name}.png").write_bytes(buffer.getvalue())
