@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,7 +31,8 @@ from convexboost.inspection.content import (
     verdict,
 )
 from convexboost.learners.network import Network
-from convexboost.planning import MaxMarginPlanner, Path, Problem, agreement, draw_paths, problem
+from convexboost.planning import Map, MaxMarginPlanner, Path, Problem, agreement, draw_paths, problem
+from convexboost.planning.problems import NOISE
 from convexboost.train import Callback, Record
 
 if TYPE_CHECKING:
@@ -40,13 +41,14 @@ if TYPE_CHECKING:
 PAPER = ("naive", "repeated", "residual")
 NEW = ("repeated", "residual")
 TITLES = {"elevation": "Real terrain", "terrain": "A game level"}
-#: η_t = scale/√t.  The paper's theorems have scale 1; costs have another unit here, so smaller ones are tried.
-SCALES = (1.0, 0.1, 0.01, 0.001)
+#: η_t = scale/√t.  The theorems have scale 1; costs have another unit here, so smaller ones are tried.
+SCALES = ("1", "0.1", "0.01", "0.001")
 AUTO = "auto"  #: the library's own step, shown beside them
-BUDGET, DRAWS = 66, 3  #: 66 weak learners are eleven rounds of `repeated`
+BUDGET, QUICK_BUDGET, DRAWS = 66, 15, 3  #: 66 weak learners are eleven rounds of `repeated`, 15 are five
 GIVE_UP = 0.25  #: of the budget; a run that was never below its start by then is stopped
 LOOKS = 7  #: how often paths are planned on the test regions, evenly on a logarithmic axis
 MAX_ROWS = 20_000  #: that a network sees: few cells are on a path, and a few thousand would miss them
+SIZE = (5.0, 5.4)  #: of a picture
 MUCH_LESS = 0.5  #: "much less often" is at most half as often
 
 
@@ -197,15 +199,14 @@ class Plan:
     """Which runs."""
 
     problems: tuple[str, ...]
-    scales: tuple[float, ...]
+    scales: tuple[str, ...]
     draws: int
     weak_learners: int
     quick: bool
 
-    def run(self, name: str, algorithm: str, step: float | str, draw: int) -> Run:
+    def run(self, name: str, algorithm: str, step: str, draw: int) -> Run:
         """Return one of them."""
-        words = step if isinstance(step, str) else f"{step:g}"
-        return Run(name, algorithm, words, draw, self.weak_learners, self.quick)
+        return Run(name, algorithm, step, draw, self.weak_learners, self.quick)
 
     def units(self) -> list[Unit]:
         """Return all runs, the same draw together; the library's own step on the first draw only."""
@@ -238,22 +239,20 @@ class Plan:
 
 def study(quick: bool = False) -> Study:
     """Return the runs; quick: few small regions, few weak learners, one draw."""
-    plan = Plan(tuple(TITLES), SCALES[1:3], 1, 15, True) if quick else Plan(
-        tuple(TITLES), SCALES, DRAWS, BUDGET, False
-    )  # fmt: skip
-    scales = ", ".join(f"{scale:g}" for scale in plan.scales)
+    scales, draws, weak_learners = (SCALES[1:3], 1, QUICK_BUDGET) if quick else (SCALES, DRAWS, BUDGET)
+    plan = Plan(tuple(TITLES), scales, draws, weak_learners, quick)
     settings = {
         "real terrain": "the elevation grid that ships with Matplotlib; paths go right, or diagonally right",
         "a game level": "types of ground, from the data folder; paths of bounded length",
-        "demonstrations": "the best paths for hidden costs, seen with 10 % noise; regions for testing are "
-        "disjoint from those for training",
+        "demonstrations": f"the best paths for hidden costs, seen with a noise of {NOISE:.0%}; regions for "
+        "testing are disjoint from those for training",
         "draws": f"{plan.draws}, of ends and noise of the demonstrations and of the networks' random starts",
-        "objective": "maximum margin planning; cells less than 5 away from a demonstrated path are not "
-        "quite wrong",
+        "objective": f"maximum margin planning; cells less than {Problem.softness:g} away from a shown "
+        "path are not quite wrong",
         "weak learner": f"network with 5 hidden units, trained on at most {MAX_ROWS:,} cells",
         "weak learners": f"at most {plan.weak_learners}",
-        "step": f"ηₜ = scale/√t, of the scales {scales} the one with the lowest training objective, for each "
-        "algorithm and draw; beside it auto, on the first draw",
+        "step": f"ηₜ = scale/√t, of the scales {', '.join(plan.scales)} the one with the lowest training "
+        "objective, for each algorithm and draw; beside it auto, on the first draw",
         "stopped early": f"runs that were never below their start after {GIVE_UP:.0%} of the weak learners",
         "model": "the iterate with the lowest training objective",
     }
@@ -393,8 +392,8 @@ def _best(column: str) -> Callable[[Curve], float]:
 
 REASONS = (
     "Why not is a conjecture, not a result: the naive algorithm fails where it projects on the same few "
-    "hypotheses again and again, and networks trained from random starts never repeat one; with edges as "
-    "small as those in the table, what residual carries over is mostly what no network can fit; and the "
+    "hypotheses again and again, and networks trained from random starts do not repeat one; where edges "
+    "are small (they are in the table), what residual carries over is mostly what no network fits; and the "
     "paper's data, step sizes and number of weak learners are not known."
 )
 
@@ -409,7 +408,7 @@ def _explained(found: Verdict) -> Verdict:
 def sections(results: Results, plan: Plan) -> list[Section]:
     """Show curves, paths and tables of each map, the step sizes, and what differs from the paper."""
     found = [section for name in plan.problems for section in _sections(results, plan, name)]
-    steps = [Text(STEPS), *_scale_tables(results, plan)]
+    steps: list[Block] = [Text(STEPS), *_scale_tables(results, plan)]
     return [*found, Section("Step sizes", steps), Section("What differs from the paper", [Text(DIFFERENT)])]
 
 
@@ -432,7 +431,7 @@ FIGURES = {
     "test_objective": ("objective on the test regions (Figure 1)", "objective", True),
     "objective": ("training objective", "objective", True),
     "agreement": ("agreement on the test regions", "share of the demonstrated cells", False),
-    "excess": ("excess on the test regions", "hidden cost above the best path, share of it", True),
+    "excess": ("excess on the test regions", "share of the best path's cost", True),
 }
 
 
@@ -459,7 +458,7 @@ def _sections(results: Results, plan: Plan, name: str) -> list[Section]:
 def _figure(title: str, curves: dict[str, list[Curve]], column: str) -> LineFigure:
     words, ylabel, log_y = FIGURES[column]
     lines = [mean_line(algorithm, found, column) for algorithm, found in curves.items()]
-    return LineFigure(f"{title}: {words}", lines, LABELS[AXES[0]], ylabel, True, log_y)
+    return LineFigure(f"{title}: {words}", lines, LABELS[AXES[0]], ylabel, log_y=log_y)
 
 
 def mean_line(name: str, curves: Sequence[Curve], column: str) -> Line:
@@ -505,14 +504,15 @@ def _table(curves: dict[str, list[Curve]]) -> Table:
     return Table(
         ("algorithm", *columns),
         rows,
-        "Mean over the draws, lowest … highest, of the iterate with the lowest training objective. The edge "
-        "is the mean over the rounds of the share of what is projected that a network finds.",
+        "Mean over the draws (lowest … highest) of the iterate with the lowest training objective. The edge "
+        "is the length of a projection over the length of what is projected, mean over the rounds.",
     )
 
 
 PICTURES = """
 One demonstration on a test region, of the first draw: the one that is imitated worst before learning, when
-all cells cost the same (so the planner's choice among equally long paths decides). From ● to ★.
+all cells cost the same (so the planner's choice among equally long paths decides). From ● to ★. The last
+picture shows the hidden costs, which no learner saw.
 """
 
 
@@ -522,24 +522,44 @@ def _pictures(results: Results, plan: Plan, name: str) -> list[ImageFigure]:
         task = data(name, plan.quick, 0)
     except OSError:  # the runs were made elsewhere, with the data
         return []
-
-    def picture(algorithm: str, kept: dict[str, Any]) -> ImageFigure:
-        def draw() -> Figure:
-            from matplotlib.figure import Figure
-
-            paths = (Path(np.array(kept[which]), math.nan) for which in ("shown", "before", "after"))
-            ax = Figure(figsize=(5.0, 5.4), layout="constrained").subplots()
-            return draw_paths(task.test.maps[kept["map"]], *paths, ax=ax)
-
-        demo, before, after = (
-            Path(np.array(kept[which]), math.nan) for which in ("shown", "before", "after")
+    found = []
+    for algorithm, curve in curves.items():
+        kept = curve.facts["picture"]
+        map = task.test.maps[kept["map"]]
+        paths = [Path(np.array(kept[which])) for which in ("shown", "before", "after")]
+        before, after = (agreement(path, paths[0]) for path in paths[1:])
+        found.append(
+            ImageFigure(
+                f"{TITLES[name]}: paths of {algorithm}",
+                partial(_draw_plans, map, paths),
+                f"Agreement before learning {before:.0%}, after it {after:.0%}.",
+            )
         )
-        words = (
-            f"Agreement before learning {agreement(before, demo):.0%}, after it {agreement(after, demo):.0%}."
-        )
-        return ImageFigure(f"{TITLES[name]}: paths of {algorithm}", draw, words)
+    if found:
+        words = "Dark is dear. What the demonstrations were made with."
+        draw = partial(_draw_costs, map, task.cost(map), paths[0])
+        found.append(ImageFigure(f"{TITLES[name]}: hidden costs", draw, words))
+    return found
 
-    return [picture(algorithm, curve.facts["picture"]) for algorithm, curve in curves.items()]
+
+def _draw_plans(map: Map, paths: Sequence[Path]) -> Figure:
+    from matplotlib.figure import Figure
+
+    demonstration, before, after = paths
+    return draw_paths(
+        map, demonstration, before, after, ax=Figure(figsize=SIZE, layout="constrained").subplots()
+    )
+
+
+def _draw_costs(map: Map, costs: Array, demonstration: Path) -> Figure:
+    """Draw costs in place of the ground, with the demonstrated path."""
+    from matplotlib.figure import Figure
+
+    ax = Figure(figsize=SIZE, layout="constrained").subplots()
+    plain = Map(np.log(costs)[:, :, None], ("cost",), map.blocked, map.spacing)
+    found = draw_paths(plain, demonstration, ax=ax)
+    ax.images[0].set_cmap("YlOrBr")
+    return found
 
 
 def _scale_tables(results: Results, plan: Plan) -> list[Table]:
@@ -553,6 +573,6 @@ def _scale_tables(results: Results, plan: Plan) -> list[Table]:
                 values = [lowest(results[key]) for key in keys if key in results]
                 tried.append(float(np.mean(values)) if values else math.nan)
             rows.append((algorithm, *tried))
-        columns = ("algorithm", *(f"{scale:g}/√t" for scale in plan.scales), "auto (first draw)")
+        columns = ("algorithm", *(f"{scale}/√t" for scale in plan.scales), "auto (first draw)")
         found.append(Table(columns, rows, TITLES[name]))
     return found
