@@ -45,7 +45,9 @@ TITLES = {"elevation": "Real terrain", "terrain": "A game level"}
 SCALES = ("1", "0.1", "0.01", "0.001")
 AUTO = "auto"  #: the library's own step, shown beside them
 BUDGET, QUICK_BUDGET, DRAWS = 66, 15, 3  #: 66 weak learners are eleven rounds of `repeated`, 15 are five
-GIVE_UP = 0.25  #: of the budget; a run that was never below its start by then is stopped
+#: A run that after this share of its weak learners was never below its start, and is at so many times its
+#: start, is stopped.  Both, because `residual` may be above its start for a while.
+GIVE_UP, FAR_ABOVE = 0.25, 2.0
 LOOKS = 7  #: how often paths are planned on the test regions, evenly on a logarithmic axis
 MAX_ROWS = 20_000  #: that a network sees: few cells are on a path, and a few thousand would miss them
 SIZE = (5.0, 5.4)  #: of a picture
@@ -86,7 +88,7 @@ class Run:
             "weak_learners": self.weak_learners,
             "quick": self.quick,
             "looks": LOOKS,
-            "give_up": GIVE_UP,
+            "give_up": [GIVE_UP, FAR_ABOVE],
             "max_rows": MAX_ROWS,
         }
         title = f"{TITLES[self.problem]}, draw {self.draw + 1}, {self.algorithm}, {self.words}"
@@ -149,12 +151,13 @@ def train(run: Run, watch: Watch) -> Curve:
 
 
 def _hopeless(weak_learners: float) -> Callback:
-    """Stop a run that is nowhere below its start after so many weak learners: its steps are too long."""
+    """Stop a run that is far above its start, and never was below, after so many: its steps are too long."""
     seen: list[float] = []
 
     def stop(record: Record) -> bool:
         seen.append(record.objective)
-        return record.weak_learners >= weak_learners and min(seen) >= seen[0]
+        lost = min(seen) >= seen[0] and seen[-1] > FAR_ABOVE * seen[0]
+        return record.weak_learners >= weak_learners and lost
 
     return stop
 
@@ -253,7 +256,8 @@ def study(quick: bool = False) -> Study:
         "weak learners": f"at most {plan.weak_learners}",
         "step": f"ηₜ = scale/√t, of the scales {', '.join(plan.scales)} the one with the lowest training "
         "objective, for each algorithm and draw; beside it auto, on the first draw",
-        "stopped early": f"runs that were never below their start after {GIVE_UP:.0%} of the weak learners",
+        "stopped early": f"runs that after {GIVE_UP:.0%} of the weak learners were never below their start, and "
+        f"are above {FAR_ABOVE:g} times the start",
         "model": "the iterate with the lowest training objective",
     }
     return Study(
