@@ -256,8 +256,8 @@ def study(quick: bool = False) -> Study:
         "weak learners": f"at most {plan.weak_learners}",
         "step": f"ηₜ = scale/√t, of the scales {', '.join(plan.scales)} the one with the lowest training "
         "objective, for each algorithm and draw; beside it auto, on the first draw",
-        "stopped early": f"runs that after {GIVE_UP:.0%} of the weak learners were never below their start, and "
-        f"are above {FAR_ABOVE:g} times the start",
+        "stopped early": f"runs that after {GIVE_UP:.0%} of the weak learners never were below their start and "
+        f"are above {FAR_ABOVE:g} times it",
         "model": "the iterate with the lowest training objective",
     }
     return Study(
@@ -419,7 +419,9 @@ def sections(results: Results, plan: Plan) -> list[Section]:
 STEPS = """
 The lowest training objective that each scale of `scale/√t` reaches, mean over the draws; the start itself
 where a run never got below it. Scale 1 is the step printed in Theorems 5 and 7. *Auto* is the step that the
-library takes by default; it takes part in no verdict.
+library takes by default; it takes part in no verdict. The rule by which hopeless runs are stopped early was
+softened once, after the first runs of the full study, because it had stopped a run of *residual* that might
+have recovered; the runs that this concerned were made anew.
 """
 
 DIFFERENT = """
