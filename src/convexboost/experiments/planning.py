@@ -256,7 +256,7 @@ def study(quick: bool = False) -> Study:
         "weak learners": f"at most {plan.weak_learners}",
         "step": f"ηₜ = scale/√t, of the scales {', '.join(plan.scales)} the one with the lowest training "
         "objective, for each algorithm and draw; beside it auto, on the first draw",
-        "stopped early": f"runs that after {GIVE_UP:.0%} of the weak learners never were below their start and "
+        "stopped early": f"runs that after {GIVE_UP:.0%} of the weak learners never were below the start and "
         f"are above {FAR_ABOVE:g} times it",
         "model": "the iterate with the lowest training objective",
     }
