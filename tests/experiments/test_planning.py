@@ -241,6 +241,7 @@ def test_the_game_level_says_what_is_missing(bare):
         assert "CONVEXBOOST_DATA" in outcome.states[key].why
     assert len(asked) < len(there)  # attempts of one download, not of one for each run
     assert "runs failed" in report.warning
+    assert report.warning.count("CONVEXBOOST_DATA") == outcome.states[there[0]].why.count("CONVEXBOOST_DATA")
 
 
 def test_pictures_and_tables(bare):
