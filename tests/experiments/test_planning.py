@@ -163,6 +163,11 @@ def test_mean_and_spread():
     assert planning.mean_line("naive", curves[:1], "objective").band is None
 
 
+def test_a_number_with_its_spread():
+    assert planning.spread([1.0, 2.0, 6.0]) == "3 (1 … 6)"
+    assert planning.spread([0.12345]) == planning.spread([0.12345, 0.12345]) == "0.123"
+
+
 def test_draws_that_were_looked_at_in_different_rounds():
     """What was not looked at lies on a line between; rounds in which nobody looked are left out."""
     one, other = curve("naive", 1.0, 1.0), curve("naive", 1.0, 1.0, agreement=(0.3, 0.7))

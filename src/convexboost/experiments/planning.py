@@ -7,7 +7,7 @@ The demonstrations are drawn several times, so that no answer hangs on one draw.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
@@ -413,7 +413,8 @@ def sections(results: Results, plan: Plan) -> list[Section]:
     """Show curves, paths and tables of each map, the step sizes, and what differs from the paper."""
     found = [section for name in plan.problems for section in _sections(results, plan, name)]
     steps: list[Block] = [Text(STEPS), *_scale_tables(results, plan)]
-    return [*found, Section("Step sizes", steps), Section("What differs from the paper", [Text(DIFFERENT)])]
+    different = Text("\n".join(f"- {words}" for words in DIFFERENT))
+    return [*found, Section("Step sizes", steps), Section("What differs from the paper", [different])]
 
 
 STEPS = """
@@ -424,14 +425,14 @@ softened once, after the first runs of the full study, because it had stopped a 
 have recovered; the runs that this concerned were made anew.
 """
 
-DIFFERENT = """
-- The paper does not describe its planning data. Here are two public maps, and demonstrations by a planner
-  that knows hidden costs. Those are known afterwards, which is what the excess is measured with.
-- The paper cites a version of maximum margin planning with costs that must be positive. Here costs may be
-  negative and the set of paths is finite, because otherwise the objective is not convex.
-- Step sizes, number of weak learners and the networks' training are not in the paper.
-- The paper's figure is one run. Here every run is repeated with new demonstrations and new networks.
-"""
+DIFFERENT = (
+    "The paper does not describe its data. Here are two public maps, and demonstrations of a planner "
+    "that knows hidden costs. Those are known afterwards, which is what the excess is measured with.",
+    "The paper cites a version of maximum margin planning that keeps costs positive. Here they may be "
+    "negative and the set of paths is fixed, because otherwise the objective is not convex.",
+    "Step sizes, number of weak learners and the training of the networks are not in the paper.",
+    "The paper's figure is one run. Here every run is repeated with new demonstrations and new networks.",
+)
 
 FIGURES = {
     "test_objective": ("objective on the test regions (Figure 1)", "objective", True),
@@ -458,7 +459,7 @@ def _sections(results: Results, plan: Plan, name: str) -> list[Section]:
     figures: list[Block] = [_figure(title, curves, column) for column in FIGURES]
     pictures = _pictures(results, plan, name)
     caption: list[Block] = [Text(PICTURES)] if pictures else []
-    return [Section(title, [Text(words), *figures, _table(curves), *caption, *pictures])]
+    return [Section(title, [Text(words), *figures, *_tables(curves), *caption, *pictures])]
 
 
 def _figure(title: str, curves: dict[str, list[Curve]], column: str) -> LineFigure:
@@ -486,33 +487,33 @@ def _filled(values: Array) -> Array:
     return np.interp(rounds, rounds[known], values[known])
 
 
-def _table(curves: dict[str, list[Curve]]) -> Table:
-    rows = []
-    for algorithm, found in curves.items():
+def _tables(curves: dict[str, list[Curve]]) -> list[Table]:
+    found, costs = [], []
+    for algorithm, runs in curves.items():
+        ends = (_best(column) for column in ("test_objective", "agreement", "excess"))
+        found.append((algorithm, spread(map(lowest, runs)), *(spread(map(of, runs)) for of in ends)))
+        edges = spread(float(np.nanmean(curve["edge"])) for curve in runs)
+        used = (np.mean([curve[axis][-1] for curve in runs]) for axis in AXES)
+        costs.append((algorithm, ", ".join(curve.variant for curve in runs), edges, *used))
+    return [
+        Table(
+            ("algorithm", "training objective", "test objective", "agreement", "excess"),
+            found,
+            "Of the iterate with the lowest training objective: mean over the draws (lowest … highest).",
+        ),
+        Table(
+            ("algorithm", "chosen steps", "edge", *(LABELS[axis] for axis in AXES)),
+            costs,
+            "The edge is the length of a projection over the length of what is projected, mean over rounds.",
+        ),
+    ]
 
-        def spread(of: Callable[[Curve], float], found: list[Curve] = found) -> str:
-            values = [of(curve) for curve in found]
-            middle = number(float(f"{np.mean(values):.3g}"))
-            ends = (number(float(f"{end:.3g}")) for end in (min(values), max(values)))
-            return middle if len(values) == 1 else f"{middle} ({' … '.join(ends)})"
 
-        rows.append(
-            (
-                algorithm,
-                spread(lowest),
-                *(spread(_best(c)) for c in ("test_objective", "agreement", "excess")),
-                spread(lambda curve: float(np.nanmean(curve["edge"]))),
-                spread(lambda curve: float(curve["gradient_evaluations"][-1])),
-                spread(lambda curve: float(curve["seconds"][-1])),
-            )
-        )
-    columns = ("training objective", "test objective", "agreement", "excess", "edge", "gradients", "seconds")
-    return Table(
-        ("algorithm", *columns),
-        rows,
-        "Mean over the draws (lowest … highest) of the iterate with the lowest training objective. The edge "
-        "is the length of a projection over the length of what is projected, mean over the rounds.",
-    )
+def spread(values: Iterable[float]) -> str:
+    """Write the mean, and the lowest and the highest where they differ."""
+    told = list(values)
+    mean, low, high = (number(float(f"{v:.3g}")) for v in (np.mean(told), min(told), max(told)))
+    return mean if low == high else f"{mean} ({low} … {high})"
 
 
 PICTURES = """
