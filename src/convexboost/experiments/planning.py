@@ -504,7 +504,8 @@ def _tables(curves: dict[str, list[Curve]]) -> list[Table]:
         Table(
             ("algorithm", "chosen steps", "edge", *(LABELS[axis] for axis in AXES)),
             costs,
-            "The edge is the length of a projection over the length of what is projected, mean over rounds.",
+            "The edge is the length of a projection over the length of what is projected, mean over rounds. "
+            "Seconds depend on what else the machine has to do.",
         ),
     ]
 
