@@ -50,7 +50,7 @@ BUDGET, QUICK_BUDGET, DRAWS = 66, 15, 3  #: 66 weak learners are eleven rounds o
 GIVE_UP, FAR_ABOVE = 0.25, 2.0
 LOOKS = 7  #: how often paths are planned on the test regions, evenly on a logarithmic axis
 MAX_ROWS = 20_000  #: that a network sees: few cells are on a path, and a few thousand would miss them
-SIZE = (5.0, 5.4)  #: of a picture
+SIZE = (4.6, 5.0)  #: of a picture
 MUCH_LESS = 0.5  #: "much less often" is at most half as often
 
 
@@ -364,6 +364,8 @@ def _verdicts(results: Results, plan: Plan, name: str) -> list[Verdict]:
             "minimizes the difference in costs between the current and demonstrated behavior.",
             *(comparison for algorithm in PAPER for comparison in better_paths(algorithm)),
             source=f"Section 6; {title}",
+            note="Steps and iterates are chosen by the training objective: there is neither regularisation "
+            "nor a validation set.",
         ),
         verdict(
             "… the repeated projection algorithm evaluates the gradient much less often than the residual "
