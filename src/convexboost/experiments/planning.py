@@ -438,8 +438,8 @@ DIFFERENT = (
 )
 
 FIGURES = {
-    "test_objective": ("objective on the test regions (Figure 1)", "objective", True),
-    "objective": ("training objective", "objective", True),
+    "test_objective": ("objective on the test regions (Figure 1)", "objective", False),
+    "objective": ("training objective", "objective", False),
     "agreement": ("agreement on the test regions", "share of the demonstrated cells", False),
     "excess": ("excess on the test regions", "share of the best path's cost", True),
 }
