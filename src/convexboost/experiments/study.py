@@ -320,7 +320,7 @@ def publish(study: Study, outcome: Outcome, folder: Path, command: str) -> Path:
 def _warning(done: Sequence[tuple[Study, Outcome]], command: str) -> str:
     units = [(u, outcome.states[u.key]) for study, outcome in done for u in study.units]
     open_ = [unit for unit, state in units if state.words in (INTERRUPTED, NOT_BEGUN.words)]
-    failed = [f"- {unit.title}: {state.why}" for unit, state in units if state.words == FAILED]
+    failed = [(unit.title, state.why) for unit, state in units if state.words == FAILED]
     words = []
     if open_:
         words.append(
@@ -329,8 +329,15 @@ def _warning(done: Sequence[tuple[Study, Outcome]], command: str) -> str:
         )
     if failed:
         words.append(f"**{len(failed)} of {len(units)} runs failed.** The same command tries them again.")
-        words.append("\n".join(failed))
+        words.append("\n".join(_reasons(failed)))
     return "\n\n".join(words)
+
+
+def _reasons(failed: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """Name each reason once: data that are missing fail many runs."""
+    for why in dict.fromkeys(why for _, why in failed):
+        first, *others = (title for title, found in failed if found == why)
+        yield f"- {first}{f', and {len(others)} more' if others else ''}: {why}"
 
 
 @contextmanager

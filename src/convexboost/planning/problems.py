@@ -82,7 +82,7 @@ def type_cost(map: Map) -> Array:
     return ground * (1.0 + np.exp(-map.layer("to W") / 2.0)) + cover
 
 
-def _elevation(quick: bool) -> Problem:
+def _elevation(quick: bool, seed: int) -> Problem:
     grid = load_elevation()
     down, across = (DEGREE * degrees for degrees in grid.spacing)
     whole = terrain_features(grid.values, across * math.cos(math.radians(LATITUDE)), down)
@@ -90,10 +90,10 @@ def _elevation(quick: bool) -> Problem:
     tops = range(12, 277, 66)
     # Columns below 252 train, columns from 276 test: features look 10 cells far.
     train, test = product(tops, (12, 76, 140, 204)), product(tops, (276, 340))
-    return _make("elevation", whole, size, count, train, test, Monotone(), terrain_cost, quick)
+    return _make("elevation", whole, size, count, train, test, Monotone(), terrain_cost, quick, seed)
 
 
-def _terrain(quick: bool) -> Problem:
+def _terrain(quick: bool, seed: int) -> Problem:
     level = load_terrain()
     # Its ground is drawn in blocks of about four cells: every other cell has most of what there is to see.
     whole = map_from_types(level.values[::2, ::2], level.symbols, blocked="@")
@@ -101,13 +101,13 @@ def _terrain(quick: bool) -> Problem:
     tops = range(28, 173, 48)
     # Columns below 112 train, columns from 132 test: distances reach 16 cells far.
     train, test = product(tops, (28, 72)), product(tops, (132, 176))
-    return _make("terrain", whole, size, count, train, test, Horizon(), type_cost, quick)
+    return _make("terrain", whole, size, count, train, test, Horizon(), type_cost, quick, seed)
 
 
 PROBLEMS = {"elevation": _elevation, "terrain": _terrain}
 
 
-def problem(name: str, quick: bool = False) -> Problem:
+def problem(name: str, quick: bool = False, seed: int = 0) -> Problem:
     """Make a problem: "elevation" (real terrain) or "terrain" (a game level, types of ground).
 
     Parameters
@@ -116,11 +116,13 @@ def problem(name: str, quick: bool = False) -> Problem:
         Which.
     quick : bool
         A few small regions, for a run of seconds.
+    seed : int
+        For the ends of the demonstrations and their noise; the regions stay the same.
 
     """
     if name not in PROBLEMS:
         raise ValueError(f"`name` must be one of {', '.join(PROBLEMS)}, got {name!r}")
-    return PROBLEMS[name](quick)
+    return PROBLEMS[name](quick, seed)
 
 
 def _make(
@@ -133,8 +135,9 @@ def _make(
     planner: Planner,
     cost: Callable[[Map], Array],
     quick: bool,
+    seed: int,
 ) -> Problem:
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
 
     def show(corners: Iterable[Corner]) -> Shown:
         maps = [whole.region((top, top + size), (left, left + size)) for top, left in corners]
