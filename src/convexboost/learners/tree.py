@@ -1,0 +1,399 @@
+"""Trees with vector leaves, grown on binned columns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import joblib
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from convexboost.core import ZERO, Array, Direction, FunctionSpace, Gradient, Hypothesis, Term
+from convexboost.kernels import parallel
+from convexboost.kernels.histogram import add_lookup
+from convexboost.kernels.trees import (
+    BEGIN,
+    CHILD,
+    END,
+    FEATURE,
+    add_histogram,
+    add_trees,
+    descend,
+    grow,
+    leaf_of_rows,
+    leaf_sums,
+)
+from convexboost.learners._bins import MAX_BINS, BinMapper
+from convexboost.learners._dense import DensePosition, DenseTarget, RowValues
+
+#: Histograms of more operations than this are shared out between threads.
+THREADED = 2e6
+
+
+@dataclass(frozen=True, eq=False)
+class TreeFunction(Hypothesis):
+    """A grown tree: nodes that send bins left or right, and a vector per leaf."""
+
+    feature: NDArray[np.int32]  #: of each node, −1 for a leaf
+    child: NDArray[np.int32]  #: the left one; the right one is next to it
+    masks: NDArray[np.uint64]  #: the bins that go left, (n_nodes, 4)
+    leaf_of_node: NDArray[np.int32]
+    values: Array  #: (n_leaves, n_outputs)
+
+    def lookup(self, inputs: Any, weight: float) -> tuple[Any, Array]:
+        """Return (leaves, weight times the value in each)."""
+        return inputs.leaves(self), weight * self.values
+
+    def add_to(self, F: Array, inputs: Any, weight: float) -> None:
+        """F += weight * h(inputs)."""
+        add_lookup(F, *self.lookup(inputs, weight), 0, len(F))
+
+    @classmethod
+    def add_all(cls, F: Array, inputs: Any, terms: Sequence[Term]) -> None:
+        """Add many trees in one pass over the rows."""
+        trees = [(weight, h) for weight, h in terms if isinstance(h, TreeFunction)]
+        nodes = np.cumsum([0, *(len(h.feature) for _, h in trees)])
+        leaves = np.cumsum([0, *(len(h.values) for _, h in trees)])
+        feature = np.concatenate([h.feature for _, h in trees])
+        child = np.concatenate([h.child + start for (_, h), start in zip(trees, nodes, strict=False)])
+        leaf = np.concatenate([h.leaf_of_node + start for (_, h), start in zip(trees, leaves, strict=False)])
+        masks = np.concatenate([h.masks for _, h in trees])
+        values = np.concatenate([weight * h.values for weight, h in trees])
+
+        def task(start: int, stop: int) -> None:
+            add_trees(F, inputs.codes, nodes[:-1], feature, child, masks, leaf, values, start, stop)
+
+        parallel.run(task, len(F), 20.0 * len(F) * len(trees), inputs.n_threads)
+
+
+@dataclass
+class RowCodes:
+    """Any rows, binned; remembers the leaves of the last tree, which are asked for twice in every round."""
+
+    codes: NDArray[np.uint8]  #: (n_samples, n_features)
+    n_threads: int = 1
+    _last: tuple[Any, NDArray[np.int32]] | None = field(default=None, repr=False)
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def leaves(self, tree: TreeFunction) -> NDArray[np.int32]:
+        """Return the leaf of each row."""
+        if self._last is None or self._last[0] is not tree.masks:
+            out = np.empty(len(self), np.int32)
+
+            def task(start: int, stop: int) -> None:
+                descend(self.codes, tree.feature, tree.child, tree.masks, tree.leaf_of_node, start, stop, out)
+
+            parallel.run(task, len(self), 20.0 * len(self), self.n_threads)
+            self._last = (tree.masks, out)
+        return self._last[1]
+
+    def remember(self, tree: TreeFunction, leaves: NDArray[np.int32]) -> None:
+        """Note the leaves of a tree that was just grown."""
+        self._last = (tree.masks, leaves)
+
+
+@dataclass(frozen=True)
+class RowMapper:
+    """From X to bins, row by row."""
+
+    bins: BinMapper
+
+    def prepare(self, X: Any) -> RowCodes:
+        """Return the bins of all columns."""
+        return self.encode(X, joblib.cpu_count())
+
+    def encode(self, X: Any, n_threads: int) -> RowCodes:
+        """Return the bins; a sparse matrix is written out, a byte per number."""
+        if sp.issparse(X):
+            X = X.tocsc()
+            columns = [self.bins.columns[j].encode(X[:, [j]].toarray().ravel()) for j in range(X.shape[1])]
+            return RowCodes(np.ascontiguousarray(np.stack(columns, axis=1)), n_threads)
+        codes = self.bins.encode(np.ascontiguousarray(X, float), n_threads)
+        return RowCodes(np.ascontiguousarray(codes.T), n_threads)
+
+
+class TreeSet:
+    """All trees within the limits of a learner, on binned training rows."""
+
+    knows_span = False
+    is_exact = False
+
+    def __init__(self, learner: Tree, mapper: RowMapper, inputs: RowCodes, space: FunctionSpace) -> None:
+        self.learner, self.mapper, self.inputs, self.space = learner, mapper, inputs, space
+        self.offsets = mapper.bins.offsets
+        self.categorical = np.asarray(mapper.bins.categorical, bool)
+        self.monotone = learner.signs(len(mapper.bins.columns))
+
+    def zero(self, n_outputs: int) -> TreeTarget:
+        """Δ = 0."""
+        return TreeTarget(self, np.zeros((self.space.n_samples, n_outputs)))
+
+    def origin(self, n_outputs: int) -> DensePosition:
+        """Return f − f₀ = 0."""
+        return DensePosition(self, np.zeros((self.space.n_samples, n_outputs)))  # type: ignore[arg-type]
+
+    def functions(self, n_outputs: int) -> Any:
+        """Return None: the span is not known."""
+        return None
+
+    def at(self, coordinates: Array) -> Direction:
+        """Return the function with these coordinates, at the training points."""
+        values = coordinates.reshape(self.space.n_samples, -1) / np.sqrt(self.space.weight)[:, None]
+        return Direction(((1.0, RowValues(values)),), float(np.linalg.norm(coordinates)))
+
+    def grow(self, V: Array, rng: np.random.Generator) -> tuple[TreeFunction, Array]:
+        """Grow a tree on weight (first column) and weight times target; return also the sums in its leaves."""
+        learner, inputs = self.learner, self.inputs
+        n, width = V.shape
+        max_leaves = min(learner.max_leaves, n)
+        max_nodes = 2 * max_leaves - 1
+        seed = int(rng.integers(2**63)) if learner.draws else 0
+        features = np.arange(len(self.categorical))
+        if learner.column_share < 1.0:
+            count = max(1, round(learner.column_share * len(features)))
+            features = np.sort(rng.choice(len(features), count, replace=False))
+        if learner.row_share < 1.0:
+            order = np.flatnonzero(rng.random(n) < learner.row_share).astype(np.int64)
+            order = order if len(order) else np.arange(n)
+        else:
+            order = np.arange(n)
+        share = len(order) / n
+        hists = np.zeros((max_leaves, self.offsets[-1], width))
+        nodes = np.full((max_nodes, 6), -1, np.int64)
+        nodes[0, :4] = 0, len(order), 0, 0
+        totals, gains = np.zeros((max_nodes, width)), np.zeros(max_nodes)
+        splits, masks = np.full(max_nodes, -1, np.int64), np.zeros((max_nodes, 4), np.uint64)
+        rules = np.array(
+            [
+                share * learner.min_samples_leaf / self.space.total,
+                share * learner.leaf_l2 / self.space.total,
+                learner.splits == "random",
+            ],
+            float,
+        )
+        depth = math.inf if learner.max_depth is None else learner.max_depth
+        limits = np.array([max_leaves, min(depth, max_nodes), learner.min_gain], float)
+        spare = np.empty(len(order), np.int64)
+        n_nodes, waiting = 1, 0
+        threshold = THREADED if inputs.n_threads > 1 else math.inf
+        while waiting >= 0:
+            begin, end, slot = nodes[waiting, :3]
+
+            def task(first: int, last: int, begin: int = begin, end: int = end, slot: int = slot) -> None:
+                add_histogram(
+                    inputs.codes, self.offsets, V, order, begin, end, features, first, last, hists[slot]
+                )
+
+            parallel.run(task, len(features), float(end - begin) * len(features) * width, inputs.n_threads)
+            n_nodes, waiting = grow(
+                inputs.codes,
+                self.offsets,
+                self.categorical,
+                self.monotone,
+                features,
+                V,
+                order,
+                spare,
+                hists,
+                nodes,
+                totals,
+                gains,
+                splits,
+                masks,
+                rules,
+                limits,
+                seed,
+                n_nodes,
+                waiting,
+                threshold,
+            )
+        return self._finish(V, order, nodes[:n_nodes], masks[:n_nodes])
+
+    def _finish(self, V: Array, order: Any, nodes: Any, masks: Any) -> tuple[TreeFunction, Array]:
+        is_leaf = nodes[:, FEATURE] < 0
+        leaf_of_node = (np.cumsum(is_leaf) - 1).astype(np.int32)
+        feature, child = nodes[:, FEATURE].astype(np.int32), nodes[:, CHILD].astype(np.int32)
+        n_leaves = int(is_leaf.sum())
+        sums = np.zeros((n_leaves, V.shape[1]))
+        tree = TreeFunction(feature, child, masks.copy(), leaf_of_node, np.empty((n_leaves, V.shape[1] - 1)))
+        if len(order) == len(V):
+            leaves = np.empty(len(V), np.int32)
+            leaf_of_rows(order, nodes, leaf_of_node, len(nodes), leaves)
+            self.inputs.remember(tree, leaves)
+        leaf_sums(self.inputs.leaves(tree), V, sums)
+        tree.values[:] = sums[:, 1:] / np.maximum(
+            sums[:, :1] + self.learner.leaf_l2 / self.space.total, 1e-300
+        )
+        self.constrain(tree, tree.values)
+        return tree, sums
+
+    def constrain(self, tree: TreeFunction, values: Array) -> None:
+        """Make leaf values monotone, in place: at each split on such a feature the sides are cut where they meet."""
+        if not self.monotone.any():
+            return
+        below = _leaves_below(tree)
+        for node in np.flatnonzero(tree.feature >= 0):
+            sign = self.monotone[tree.feature[node]]
+            if sign == 0:
+                continue
+            low, high = (below[tree.child[node] + side] for side in ((0, 1) if sign > 0 else (1, 0)))
+            top, bottom = values[low].max(axis=0), values[high].min(axis=0)
+            middle = (top + bottom) / 2
+            crossed = top > bottom
+            values[low] = np.where(crossed, np.minimum(values[low], middle), values[low])
+            values[high] = np.where(crossed, np.maximum(values[high], middle), values[high])
+
+
+def _leaves_below(tree: TreeFunction) -> list[NDArray[np.int64]]:
+    """Return the leaves under each node."""
+    below: list[Any] = [None] * len(tree.feature)
+    for node in range(len(tree.feature) - 1, -1, -1):
+        if tree.feature[node] < 0:
+            below[node] = np.array([tree.leaf_of_node[node]])
+        else:
+            below[node] = np.concatenate([below[tree.child[node]], below[tree.child[node] + 1]])
+    return below
+
+
+class TreeTarget(DenseTarget):
+    """Δ row by row; a tree's inner products come from the sums in its leaves."""
+
+    hypotheses: Any
+
+    def add(self, gradient: Gradient, scale: float = 1.0) -> None:
+        """Δ ← Δ + scale ∇."""
+        self.values += gradient.values if scale == 1.0 else scale * gradient.values
+
+    def scale(self, factor: float) -> None:
+        """Δ ← factor Δ."""
+        if factor != 1.0:
+            self.values *= factor
+
+    def project(self, rng: np.random.Generator) -> Direction:
+        """Grow a tree on Δ and project on its line."""
+        weight = self.hypotheses.space.weight[:, None]
+        V = np.empty((len(self.values), self.values.shape[1] + 1))
+        V[:, :1] = weight
+        np.multiply(weight, self.values, out=V[:, 1:])
+        norm = math.sqrt(float(np.einsum("nk,nk->", V[:, 1:], self.values)))
+        if norm == 0.0:
+            return ZERO
+        tree, sums = self.hypotheses.grow(V, rng)
+        squared = float(np.einsum("l,lk,lk->", sums[:, 0], tree.values, tree.values))
+        inner = float(np.einsum("lk,lk->", sums[:, 1:], tree.values))
+        if squared <= 0.0 or inner <= 0.0:
+            return ZERO
+        length = inner / math.sqrt(squared)
+        return Direction(((inner / squared, tree),), length, length / norm)
+
+    def subtract(self, direction: Direction) -> None:
+        """Δ ← Δ − direction."""
+        direction_ = direction * -1.0
+        direction_.add_to(self.values, self.hypotheses.inputs)
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A tree grown best leaf first, one vector per leaf for all outputs.
+
+    Parameters
+    ----------
+    max_leaves, max_depth
+        Limits of the size.
+    min_samples_leaf : float
+        Least sum of sample weights in a leaf.
+    leaf_l2 : float
+        A leaf's value is the sum of its targets over its weight plus this (in rows): the smaller the leaf, the more
+        it is shrunken.
+    min_gain : float
+        Least squared length that a split must add.
+    splits : {"best", "random"}
+        "random": one cut drawn for each feature and node (extremely randomised trees), the best of these.
+    row_share, column_share : float
+        The share of rows and columns that a tree is grown on, drawn anew for each; the values of its leaves are
+        those of all rows.
+    max_bins : int
+        At most 255.
+    monotone : dict or sequence, optional
+        Column → 1 (predictions must not fall), −1 (must not rise): exact, whatever the loss.
+
+    """
+
+    max_leaves: int = 31
+    max_depth: int | None = None
+    min_samples_leaf: float = 20
+    leaf_l2: float = 0.0
+    min_gain: float = 0.0
+    splits: str = "best"
+    row_share: float = 1.0
+    column_share: float = 1.0
+    max_bins: int = MAX_BINS
+    monotone: Any = None
+
+    name: ClassVar[str] = "tree"
+
+    def __post_init__(self) -> None:
+        def need(name: str, fine: bool, wanted: str) -> None:
+            if not fine:
+                raise ValueError(f"`{name}` of a tree must be {wanted}, got {getattr(self, name)!r}")
+
+        need(
+            "max_leaves",
+            isinstance(self.max_leaves, Integral) and self.max_leaves >= 2,
+            "an integer of at least 2",
+        )
+        depth = self.max_depth
+        need(
+            "max_depth",
+            depth is None or (isinstance(depth, Integral) and depth >= 1),
+            "a positive integer or None",
+        )
+        for name in ("min_samples_leaf", "leaf_l2", "min_gain"):
+            value = getattr(self, name)
+            need(name, isinstance(value, Real) and 0 <= value < math.inf, "a number that is not negative")
+        for name in ("row_share", "column_share"):
+            value = getattr(self, name)
+            need(name, isinstance(value, Real) and 0 < value <= 1, "in (0, 1]")
+        need("splits", self.splits in ("best", "random"), "'best' or 'random'")
+        need(
+            "max_bins",
+            isinstance(self.max_bins, Integral) and 2 <= self.max_bins <= MAX_BINS,
+            f"between 2 and {MAX_BINS}",
+        )
+
+    @property
+    def draws(self) -> bool:
+        """Return whether a tree depends on random numbers."""
+        return self.splits == "random" or self.row_share < 1.0 or self.column_share < 1.0
+
+    def signs(self, n_features: int) -> NDArray[np.int64]:
+        """Return how the *gradient* must move along each feature: against the predictions."""
+        signs = np.zeros(n_features, np.int64)
+        if self.monotone is not None:
+            pairs = self.monotone.items() if isinstance(self.monotone, dict) else enumerate(self.monotone)
+            for j, sign in pairs:
+                signs[j] = -sign
+        return signs
+
+    def bind(
+        self, X: Any, space: FunctionSpace, categorical: Any = None, n_threads: int = 1, mapper: Any = None
+    ) -> TreeSet:
+        """Bin the training inputs."""
+        if mapper is None:
+            mask = np.zeros(X.shape[1], bool)
+            if categorical is not None:
+                mask[np.asarray(categorical)] = True
+            if sp.issparse(X):
+                X = sp.csc_array(X, copy=not X.has_canonical_format)
+                X.sum_duplicates()
+            else:
+                X = np.asarray(X, float)
+            mapper = RowMapper(BinMapper.fit(X, space, self.max_bins, mask, n_threads))
+        return TreeSet(self, mapper, mapper.encode(X, n_threads), space)
