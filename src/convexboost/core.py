@@ -182,6 +182,14 @@ class Hypothesis(ABC):
         """Return (codes, table) with weight · h = table[codes] at the inputs, if h has that form."""
         return None
 
+    def leaves(self, inputs: Any) -> tuple[Any, Array] | None:
+        """Return (leaf of each row, value of each leaf), if h is constant on leaves."""
+        return None
+
+    def with_values(self, values: Array) -> Self:
+        """Return the same leaves with other values (as near to them as constraints allow)."""
+        raise NotImplementedError
+
     @classmethod
     def merge(cls, terms: Sequence[Term]) -> Sequence[Term]:
         """Fewer terms with the same sum, for hypotheses that can be added to each other."""
@@ -311,6 +319,12 @@ class Scores(Protocol):
 
     def rescaled(self, shrink: float) -> float:
         """R[start + shrink (F − start)]; F does not move."""
+
+    def refitted(self, direction: Direction) -> Direction | None:
+        """Return the same leaves with values such that R[F − direction] is smallest, leaf by leaf.
+
+        None where the direction has no leaves, or the rows of different leaves are coupled.
+        """
 
     def distance(self) -> float:
         """‖F − start‖."""

@@ -76,6 +76,7 @@ class BaseConvexBoost(BaseEstimator):
     residual_decay: float
     accuracy: float | None
     l2: float
+    envelope: float
     early_stopping: bool
     validation_fraction: float
     n_iter_no_change: int
@@ -112,7 +113,7 @@ class BaseConvexBoost(BaseEstimator):
         rows, held_out = self._validation_rows(rows, X_val, y_val, groups_val, rng)
 
         objective = rows.bind(loss, n_classes)
-        objective = objective.with_l2(objective.l2 + float(self.l2))
+        objective = objective.with_l2(objective.l2 + float(self.l2)).with_envelope(float(self.envelope))
         categorical = np.flatnonzero(self._columns.categorical)
         hypotheses = learner.bind(rows.X, objective.space, categorical, self._n_threads())
         _check_columns(rows.offset, objective.n_outputs)

@@ -103,6 +103,7 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
         residual_decay: float = 1.0,
         accuracy: float | None = None,
         l2: float = 0.0,
+        envelope: float = 0.0,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 50,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -17,9 +17,7 @@ from convexboost.core import ZERO, Array, Direction, FunctionSpace, Gradient, Hy
 from convexboost.kernels import parallel
 from convexboost.kernels.histogram import add_lookup
 from convexboost.kernels.trees import (
-    BEGIN,
     CHILD,
-    END,
     FEATURE,
     add_histogram,
     add_trees,
@@ -44,10 +42,21 @@ class TreeFunction(Hypothesis):
     masks: NDArray[np.uint64]  #: the bins that go left, (n_nodes, 4)
     leaf_of_node: NDArray[np.int32]
     values: Array  #: (n_leaves, n_outputs)
+    monotone: NDArray[np.int64] | None = None  #: how values must move along each feature, if any must
 
     def lookup(self, inputs: Any, weight: float) -> tuple[Any, Array]:
         """Return (leaves, weight times the value in each)."""
         return inputs.leaves(self), weight * self.values
+
+    def leaves(self, inputs: Any) -> tuple[Any, Array]:
+        """Return the leaf of each row, and the values."""
+        return inputs.leaves(self), self.values
+
+    def with_values(self, values: Array) -> TreeFunction:
+        """Return the same leaves with other values, made monotone where they must be."""
+        values = values.copy()
+        constrain(self, values)
+        return replace(self, values=values)
 
     def add_to(self, F: Array, inputs: Any, weight: float) -> None:
         """F += weight * h(inputs)."""
@@ -222,7 +231,9 @@ class TreeSet:
         feature, child = nodes[:, FEATURE].astype(np.int32), nodes[:, CHILD].astype(np.int32)
         n_leaves = int(is_leaf.sum())
         sums = np.zeros((n_leaves, V.shape[1]))
-        tree = TreeFunction(feature, child, masks.copy(), leaf_of_node, np.empty((n_leaves, V.shape[1] - 1)))
+        values = np.empty((n_leaves, V.shape[1] - 1))
+        monotone = self.monotone if self.monotone.any() else None
+        tree = TreeFunction(feature, child, masks.copy(), leaf_of_node, values, monotone)
         if len(order) == len(V):
             leaves = np.empty(len(V), np.int32)
             leaf_of_rows(order, nodes, leaf_of_node, len(nodes), leaves)
@@ -231,24 +242,24 @@ class TreeSet:
         tree.values[:] = sums[:, 1:] / np.maximum(
             sums[:, :1] + self.learner.leaf_l2 / self.space.total, 1e-300
         )
-        self.constrain(tree, tree.values)
+        constrain(tree, tree.values)
         return tree, sums
 
-    def constrain(self, tree: TreeFunction, values: Array) -> None:
-        """Make leaf values monotone, in place: at each split on such a feature the sides are cut where they meet."""
-        if not self.monotone.any():
-            return
-        below = _leaves_below(tree)
-        for node in np.flatnonzero(tree.feature >= 0):
-            sign = self.monotone[tree.feature[node]]
-            if sign == 0:
-                continue
-            low, high = (below[tree.child[node] + side] for side in ((0, 1) if sign > 0 else (1, 0)))
-            top, bottom = values[low].max(axis=0), values[high].min(axis=0)
-            middle = (top + bottom) / 2
-            crossed = top > bottom
-            values[low] = np.where(crossed, np.minimum(values[low], middle), values[low])
-            values[high] = np.where(crossed, np.maximum(values[high], middle), values[high])
+
+def constrain(tree: TreeFunction, values: Array) -> None:
+    """Make leaf values monotone, in place: at each split on such a feature the sides are cut where they meet."""
+    if tree.monotone is None:
+        return
+    below = _leaves_below(tree)
+    for node in np.flatnonzero(tree.feature >= 0):
+        sign = tree.monotone[tree.feature[node]]
+        if sign == 0:
+            continue
+        low, high = (below[tree.child[node] + side] for side in ((0, 1) if sign > 0 else (1, 0)))
+        top, bottom = values[low].max(axis=0), values[high].min(axis=0)
+        middle, crossed = (top + bottom) / 2, top > bottom
+        values[low] = np.where(crossed, np.minimum(values[low], middle), values[low])
+        values[high] = np.where(crossed, np.maximum(values[high], middle), values[high])
 
 
 def _leaves_below(tree: TreeFunction) -> list[NDArray[np.int64]]:

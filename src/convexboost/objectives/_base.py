@@ -16,7 +16,7 @@ from convexboost.core import KINK, Array, Constants, FunctionSpace, Gradient, bl
 from convexboost.kernels import parallel
 from convexboost.kernels.histogram import add_lookup
 from convexboost.objectives._scores import LocalScores, Lookup
-from convexboost.objectives._start import minimise
+from convexboost.objectives._start import minimise, roots
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,10 @@ class Groups:
     def numbers(self) -> NDArray[np.int64]:
         """Return 0, 1, … instead of the labels."""
         return np.unique(self.labels, return_inverse=True)[1].astype(np.int64, copy=False)
+
+
+#: A leaf is refitted by at most so many safe steps 1/Λ.
+MAX_REFIT = 8.0
 
 
 class Loss(ABC):
@@ -168,6 +172,10 @@ class RowLoss(Loss):
         """Return R as a piecewise linear functional, None if it is not one."""
         return None
 
+    def best_shifts(self, F: Array, y: Any, weight: Array, leaf: Any, n_leaves: int) -> Array | None:
+        """Return the vector that minimises the loss of each leaf when added to its scores; None: no formula."""
+        return None
+
     def check(self, y: Any) -> None:
         """Raise ValueError for targets outside the domain of the loss."""
 
@@ -230,6 +238,8 @@ class Functional(ABC):
     space: FunctionSpace = field(kw_only=True)
     n_outputs: int = field(kw_only=True)
     l2: float = field(default=0.0, kw_only=True)
+    #: Gradients are those of the Moreau envelope, this many Polyak steps wide; 0: of R itself.
+    envelope: float = field(default=0.0, kw_only=True)
 
     @abstractmethod
     def evaluate(self, F: Array) -> tuple[float, Array]:
@@ -255,6 +265,12 @@ class Functional(ABC):
     def with_l2(self, l2: float) -> Self:
         """Set the ridge term: it penalises the outputs at the training points, not coefficients."""
         return replace(self, l2=l2)
+
+    def with_envelope(self, envelope: float) -> Self:
+        """Take gradients of the Moreau envelope min_G R[G] + ‖G − F‖²/(2 size): smooth, with the same minimum."""
+        if envelope > 0.0 and self.prox(np.zeros((self.space.n_samples, self.n_outputs)), 1.0) is None:
+            raise ValueError(f"`envelope`={envelope!r} needs a loss with a `prox`; this one has none")
+        return replace(self, envelope=envelope)
 
     def parts(self) -> Iterator[tuple[slice, Functional]]:
         """Yield rows and their share in R: temporary arrays stay small where rows are not coupled."""
@@ -287,6 +303,13 @@ class Functional(ABC):
 
     def pieces(self) -> Pieces | None:
         """Return R, without the ridge term, as a piecewise linear functional, if it is one."""
+        return None
+
+    def best_shifts(self, F: Array, leaf: Any, values: Array) -> Array | None:
+        """Return what to add in each leaf to make R smallest, along −`values` where there is no formula.
+
+        None where the rows of different leaves are coupled.
+        """
         return None
 
     def advance(
@@ -339,6 +362,25 @@ class Pointwise(Functional):
         """Return the loss's pieces."""
         return self.loss.pieces(self.y, self.n_outputs, self.space)
 
+    def best_shifts(self, F: Array, leaf: Any, values: Array) -> Array:
+        """Ask the loss for a formula, or search along the values: a number per leaf."""
+        found = self.loss.best_shifts(F, self.y, self.space.weight, leaf, len(values))
+        if found is not None:
+            return found
+
+        def slopes(steps: Array) -> Array:
+            G = self.losses(F - (steps[:, None] * values)[leaf])[1]
+            return np.bincount(leaf, self.space.weight * -np.einsum("nk,nk->n", G, values[leaf]), len(values))
+
+        known = self.constants.smoothness
+        if known is not None:  # 1/Λ is safe; far beyond it a pure leaf would buy confidence
+            first, most = 1.0 / known, MAX_REFIT / known
+        else:
+            value, G = self.evaluate(F)
+            floor = self.constants.minimum or 0.0
+            first, most = abs(value - floor) / max(self.space.norm(G) ** 2, 1e-300) or 1.0, np.inf
+        return -roots(slopes, len(values), first, most)[:, None] * values
+
     def evaluate(self, F: Array) -> tuple[float, Array]:
         """R[F] and a subgradient, without the ridge term."""
         value, gradient = self.advance(F, None, None, 1)
@@ -378,6 +420,22 @@ def residual_sign(F: Array, y: Array) -> Array:
     difference = F - y
     close = np.abs(difference) <= KINK * np.maximum(np.abs(F), np.abs(y))
     return np.where(close, 0.0, np.sign(difference))
+
+
+def leaf_quantiles(residuals: Array, weight: Array, leaf: Any, n_leaves: int, q: float) -> Array:
+    """Return the weighted quantile of each column in each leaf, as `weighted_quantile` does."""
+    out = np.zeros((n_leaves, residuals.shape[1]))
+    mass = np.bincount(leaf, weight, n_leaves)
+    for k in range(residuals.shape[1]):
+        order = np.lexsort((residuals[:, k], leaf))
+        reached = np.cumsum(weight[order])
+        ends = np.cumsum(mass)
+        wanted = ends - mass * (1.0 - q * (1.0 - 1e-12))
+        last = np.cumsum(np.bincount(leaf, minlength=n_leaves)) - 1
+        first = np.concatenate([[0], last[:-1] + 1])
+        at = np.clip(np.searchsorted(reached, wanted), first, last)
+        out[:, k] = np.where(mass > 0.0, residuals[order[at], k], 0.0)
+    return out
 
 
 def weighted_quantile(y: Array, weight: Array, q: float) -> Array:

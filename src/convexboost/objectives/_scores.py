@@ -97,6 +97,20 @@ class LocalScores:
         F, base = self.F, self.base
         return self._value(lambda rows: base[rows] + shrink * (F[rows] - base[rows]))
 
+    def refitted(self, direction: Direction) -> Direction | None:
+        """Return the same leaves with the values that lower R most."""
+        found = direction.terms[0][1].leaves(self.inputs) if len(direction.terms) == 1 else None
+        if found is None:
+            return None
+        (weight, h), (leaf, values) = direction.terms[0], found
+        shifts = self.objective.best_shifts(self.F, leaf, weight * values)
+        if shifts is None:
+            return None
+        refitted = h.with_values(-shifts)
+        mass = np.bincount(leaf, self.objective.space.weight, len(shifts))
+        norm = math.sqrt(float(mass @ (refitted.leaves(self.inputs)[1] ** 2).sum(axis=1)))  # type: ignore[index]
+        return Direction(((1.0, refitted),), norm)
+
     def distance(self) -> float:
         """‖F − base‖."""
         F, base = self.F, self.base
@@ -126,11 +140,23 @@ class LocalScores:
 
         return self._total(share)
 
+    def _smooth(self, value: float, gradient: Gradient) -> Gradient:
+        """Return the gradient of the Moreau envelope: the mean of subgradients on the way to the prox."""
+        floor = self.objective.constants.minimum or 0.0
+        if not value > floor or gradient.norm == 0.0:
+            return gradient
+        size = self.objective.envelope * (value - floor) / gradient.norm**2
+        X = self.objective.prox(self._F, size)
+        assert X is not None
+        return Gradient((self._F - X) / size, self.objective.space)
+
     def _evaluate(self) -> tuple[float, Gradient]:
         if self._evaluated is None:
             objective, n_threads = self.objective, getattr(self.inputs, "n_threads", 1)
             value, gradient = objective.advance(self._F, self._pending, self._before, n_threads)
             self._pending, self._before = None, gradient if isinstance(gradient, PairGradient) else None
+            if objective.envelope > 0.0:
+                gradient = self._smooth(value, gradient)
             if objective.l2 > 0.0:
                 penalty = objective.l2 / 2 * self.distance() ** 2
                 value += penalty

@@ -33,6 +33,12 @@ class HalfSquared(RowLoss):
         """Return the weighted mean."""
         return np.array([space.mean(column) for column in y.T])
 
+    def best_shifts(self, F: Array, y: Any, weight: Array, leaf: Any, n_leaves: int) -> Array:
+        """Return the mean of the residuals in each leaf."""
+        mass = np.maximum(np.bincount(leaf, weight, n_leaves), 1e-300)
+        sums = [np.bincount(leaf, weight * column, n_leaves) for column in (y - F).T]
+        return np.stack(sums, axis=1) / mass[:, None]
+
     def prox(self, F: Array, y: Any, size: float) -> Array:
         """Return a point between F and y."""
         return (F + size * y) / (1.0 + size)
