@@ -2,9 +2,9 @@
 
     python benchmarks/generalisation.py --jobs 16 --out DIR
 
-decay x refit x envelope x rate x split randomness x leaves, by cross-validation on the *training parts* of the data
-sets; the test parts are not read.  Every run is scored at its best round (the number of rounds is what early stopping
-finds), by its own loss and, for classes, by the error.
+decay x refit x envelope x rate x split randomness x leaves, by cross-validation on the *training parts* of
+the data sets; the test parts are not read.  Every run is scored at its best round (the number of rounds is
+what early stopping finds), by its own loss and, for classes, by the error.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from convexboost.learners.tree import Tree
 MAX_ROWS = 4000
 MAX_ROUNDS = 800
 PATIENCE = 60
-CLASSES = {name: ("multiclass_hinge", "softmax") for name in ("letter", "pendigits", "satimage", "connect4")}
-NUMBERS = {
-    name: ("absolute", "quantile:0.9", "quantile:0.1", "half_squared")
-    for name in ("california_housing", "bike_sharing", "abalone", "airfoil")
-}
+CLASSES = dict.fromkeys(("letter", "pendigits", "satimage", "connect4"), ("multiclass_hinge", "softmax"))
+NUMBERS = dict.fromkeys(
+    ("california_housing", "bike_sharing", "abalone", "airfoil"),
+    ("absolute", "quantile:0.9", "quantile:0.1", "half_squared"),
+)
 FACTORS = {
     "decay": (0.0, 0.5, 0.8, 0.9),
     "step": ("refit",),
@@ -111,7 +111,9 @@ def run(name, loss, fold, config):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--configs", type=int, default=100, help="drawn from the full factorial")
     parser.add_argument("--seconds", type=float, default=500.0)

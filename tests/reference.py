@@ -289,3 +289,33 @@ class SlowAdditive(DenseSet):
             seen = np.isin(np.arange(len(part)), codes)
             part[~seen] = np.average(part[codes], axis=0, weights=self.space.weight)
         return SlowAdditiveFunction(self.columns, tables)
+
+
+def ranking_hinge(f, grades, queries, weight=None, query_weight=None):
+    """Σ ω max(0, 1 − f_i + f_j) / Σ ω over all pairs, and its subgradient in L²(P); 0 at the margin."""
+    n = len(f)
+    w = np.ones(n) if weight is None else weight
+    v = np.ones(n) if query_weight is None else query_weight
+    value, total, partials = 0.0, 0.0, np.zeros(n)
+    for i in range(n):
+        for j in range(n):
+            if queries[i] == queries[j] and grades[i] > grades[j]:
+                pair = v[i] * w[i] * w[j]
+                total += pair
+                value += pair * max(0.0, 1.0 - f[i] + f[j])
+                if 1.0 - f[i] + f[j] > 1e-11:
+                    partials[i] -= pair
+                    partials[j] += pair
+    return value / total, partials / total / (v * w / np.sum(v * w))
+
+
+def disagreement(grades, f, queries, weight=None, tie=1.0):
+    """The weight of the pairs with f_i < f_j, and a share `tie` of those with f_i = f_j."""
+    w = np.ones(len(f)) if weight is None else weight
+    wrong = total = 0.0
+    for i in range(len(f)):
+        for j in range(len(f)):
+            if queries[i] == queries[j] and grades[i] > grades[j]:
+                total += w[i] * w[j]
+                wrong += w[i] * w[j] * (1.0 if f[i] < f[j] else tie * (f[i] == f[j]))
+    return wrong / total

@@ -1,6 +1,7 @@
 """Boosting for any convex loss: smooth or not, pointwise or coupling samples.
 
-Estimators: `ConvexBoostClassifier`, `ConvexBoostRegressor`.  Without scikit-learn: `boost`.
+Estimators: `ConvexBoostClassifier`, `ConvexBoostRegressor`, `ConvexBoostRanker`.  Without scikit-learn:
+`boost`.  To try out a loss of your own: `check_objective`.
 Pictures: `ConvergenceDisplay`, `EdgeDisplay`, `CertificateDisplay`.
 """
 
@@ -14,10 +15,12 @@ __all__ = [
     "CertificateDisplay",
     "ConvergenceDisplay",
     "ConvexBoostClassifier",
+    "ConvexBoostRanker",
     "ConvexBoostRegressor",
     "EdgeDisplay",
     "FunctionSpace",
     "boost",
+    "check_objective",
 ]
 
 _HOMES = {
@@ -25,15 +28,18 @@ _HOMES = {
     "ConvergenceDisplay": "convexboost.displays",
     "EdgeDisplay": "convexboost.displays",
     "ConvexBoostClassifier": "convexboost.estimators",
+    "ConvexBoostRanker": "convexboost.estimators",
     "ConvexBoostRegressor": "convexboost.estimators",
     "FunctionSpace": "convexboost.core",
     "boost": "convexboost.train",
+    "check_objective": "convexboost.checks",
 }
 
 if TYPE_CHECKING:
+    from convexboost.checks import check_objective
     from convexboost.core import FunctionSpace
     from convexboost.displays import CertificateDisplay, ConvergenceDisplay, EdgeDisplay
-    from convexboost.estimators import ConvexBoostClassifier, ConvexBoostRegressor
+    from convexboost.estimators import ConvexBoostClassifier, ConvexBoostRanker, ConvexBoostRegressor
     from convexboost.train import boost
 
 

@@ -172,10 +172,10 @@ class LineSearch(Step):
 
 @dataclass(frozen=True)
 class Refit(Step):
-    """`rate` times the leaf values that minimise R, leaf by leaf (Friedman 2001); Δ still loses the projection.
+    """`rate` times the leaf values that minimise R, leaf by leaf; Δ still loses the projection.
 
-    Exact for the absolute error and quantiles; along the projection, a number per leaf, for other losses.  Where
-    a direction has no leaves, or rows are coupled, the best step for the whole of it.
+    Exact for the absolute error and quantiles; along the projection, a number per leaf, for other losses.
+    Where a direction has no leaves, or rows are coupled, the best step for the whole of it.
     """
 
     rate: float = 0.1

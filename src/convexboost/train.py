@@ -119,7 +119,8 @@ class Training:
 
     def run(self, callbacks: Sequence[Callback] = ()) -> None:
         """Train until something says stop, and keep the reason."""
-        self.reason = self._exhausted()
+        # A run that is resumed may have been finished already.
+        self.reason = self._finished() if self.progress.t > 0 else self._exhausted()
         try:
             self._tell(callbacks)
             while not self.reason:

@@ -16,7 +16,7 @@ from convexboost.learners.regressor import Regressor
 from convexboost.registry import available, resolve
 
 #: Losses with an argument, beside each loss with its defaults.
-WITH_ARGUMENT = ("quantile:0.9", "quantile:0.15")
+WITH_ARGUMENT = ("quantile:0.9", "quantile:0.15", "huber:0.3", "epsilon_insensitive:1")
 #: Learners without a name: any scikit-learn estimator.  Trees read missing values and sparse columns.
 WRAPPED = {
     "regressor": Regressor(DecisionTreeRegressor(max_depth=2)),
@@ -37,14 +37,36 @@ def learner(spec: str) -> Any:
     return WRAPPED.get(spec) or resolve("learner", spec, available("convexboost.learners"))
 
 
+def outputs(spec: str) -> tuple[int, ...]:
+    """Numbers of outputs to try a loss with: few, and if it can have them, more."""
+    if loss(spec).task == "regression":
+        fixed = loss(spec).count_outputs(1)
+        return (1, 3) if fixed == 1 else (fixed,)
+    return {"classification": (2, 4), "binary": (1,), "ranking": (1,)}[loss(spec).task]
+
+
+def count_classes(spec: str, n_outputs: int) -> int | None:
+    """The `n_classes` that go with so many outputs."""
+    return {"classification": n_outputs, "binary": 2}.get(loss(spec).task)
+
+
 def targets(spec: str, rng: np.random.Generator, n: int, n_outputs: int) -> Array:
     """Targets that suit a loss, every class among them."""
-    task = loss(spec).task
+    task, n_classes = loss(spec).task, count_classes(spec, n_outputs)
+    if n_classes is not None:
+        return np.concatenate([np.arange(n_classes), rng.integers(0, n_classes, n)])[:n]
     if task == "regression":
-        return rng.normal(size=(n, n_outputs)) * 2.0 + 1.0
-    if task == "classification":
-        return np.concatenate([np.arange(n_outputs), rng.integers(0, n_outputs, n)])[:n]
+        n_targets = n_outputs if loss(spec).count_outputs(1) == 1 else 1
+        y = rng.normal(size=(n, n_targets)) * 2.0 + 1.0
+        return np.round(np.abs(y)) if getattr(loss(spec), "positive_only", False) else y
+    if task == "ranking":
+        return rng.integers(0, 4, (n, 1)).astype(float)
     raise NotImplementedError(f"tests/contracts/conftest.py does not know targets for the task {task!r}")
+
+
+def groups_of(spec: str, n: int) -> Any:
+    """A label per row for a loss that needs groups, None for others."""
+    return np.arange(n) % 4 if loss(spec).needs_groups else None
 
 
 def space_of(rng: np.random.Generator, n: int, weights: str) -> FunctionSpace:

@@ -12,25 +12,36 @@ import pytest
 from scipy.optimize import minimize
 
 from convexboost.core import ZERO, Array, FunctionSpace, Move
-from convexboost.objectives._base import LinkLoss, Pointwise
-from tests.contracts.conftest import LOSSES, loss, space_of, targets
+from convexboost.objectives._base import Functional, LinkLoss, RowLoss
+from tests.contracts.conftest import LOSSES, count_classes, groups_of, loss, outputs, space_of, targets
 
 N = 30
 #: Losses that only scale when y and F do, with the power.
-HOMOGENEOUS = {"absolute": 1, "quantile": 1, "half_squared": 2}
+HOMOGENEOUS = {"absolute": 1, "quantile": 1, "quantiles": 1, "half_squared": 2}
 
 
 @dataclass
 class Problem:
     loss: Any
+    n_classes: int | None
     y: Array
     space: FunctionSpace
-    objective: Pointwise
+    objective: Functional
     rng: np.random.Generator
+    groups: Any = None
 
     @property
     def shape(self):
         return len(self.y), self.objective.n_outputs
+
+    @property
+    def is_row_wise(self):
+        return isinstance(self.loss, RowLoss)
+
+    def bind(self, rows, space):
+        """The same loss on some of the rows, or on some of them twice."""
+        groups = None if self.groups is None else self.groups[rows]
+        return self.loss.bind(self.y[rows], space, n_classes=self.n_classes, groups=groups)
 
     def value(self, F):
         return self.at(F).value()
@@ -49,13 +60,10 @@ class Problem:
 def make(spec, n_outputs, weights, seed=0):
     rng = np.random.default_rng([seed, n_outputs])
     y, space = targets(spec, rng, N, n_outputs), space_of(rng, N, weights)
-    n_classes = n_outputs if loss(spec).task == "classification" else None
-    objective = loss(spec).bind(y, space, n_classes=n_classes)
-    return Problem(loss(spec), objective.y, space, objective, rng)
-
-
-def outputs(spec):
-    return (2, 4) if loss(spec).task == "classification" else (1, 3)
+    n_classes, groups = count_classes(spec, n_outputs), groups_of(spec, N)
+    objective = loss(spec).bind(y, space, n_classes=n_classes, groups=groups)
+    assert objective.n_outputs == n_outputs
+    return Problem(loss(spec), n_classes, objective.y, space, objective, rng, groups)
 
 
 @pytest.fixture(
@@ -63,6 +71,14 @@ def outputs(spec):
 )
 def problem(request):
     return make(*request.param)
+
+
+@pytest.fixture
+def row_problem(problem):
+    """For what is promised of single rows."""
+    if not problem.is_row_wise:
+        pytest.skip("couples rows")
+    return problem
 
 
 def points(problem):
@@ -82,14 +98,17 @@ def points(problem):
         "pair": pair + 0.01 * rng.normal(size=shape),
     }
     if problem.loss.task == "regression":
-        found["on the target"] = problem.y.copy()
-        found["shaken target"] = problem.y * (1 + rng.choice([-1, 0, 1], shape) * 2e-16)
-        found["half on the target"] = np.where(rng.random(shape) < 0.5, problem.y, problem.y + whole)
+        Y = np.broadcast_to(problem.y, shape).copy()
+        found["on the target"] = Y
+        found["shaken target"] = Y * (1 + rng.choice([-1, 0, 1], shape) * 2e-16)
+        found["half on the target"] = np.where(rng.random(shape) < 0.5, Y, Y + whole)
+        found["near the target"] = Y + rng.choice([-1, -0.3, -0.1, 0.1, 0.3, 1], shape)  # widths of tubes
     return found
 
 
-def test_subgradient_inequality_in_every_row(problem):
+def test_subgradient_inequality_in_every_row(row_problem):
     """l(f') ≥ l(f) + ⟨g, f' − f⟩, from every point to every other."""
+    problem = row_problem
     for F in points(problem).values():
         losses, G = problem.loss.evaluate(F, problem.y)
         for F2 in points(problem).values():
@@ -104,8 +123,9 @@ def test_subgradient_inequality_in_every_row(problem):
             assert np.all(problem.loss.value(F2, problem.y) - losses - slope >= -1e-11 * scale)
 
 
-def test_prox_is_where_its_displacement_is_a_subgradient(problem):
+def test_prox_is_where_its_displacement_is_a_subgradient(row_problem):
     """x = F − size · u with u in ∂l(x): l(f) ≥ l(x) + ⟨u, f − x⟩ for every f."""
+    problem = row_problem
     for size in (0.01, 1.0, 300.0):
         for name, F in points(problem).items():
             X = problem.loss.prox(F, problem.y, size)
@@ -151,18 +171,20 @@ def test_finite_differences(problem):
 
 
 def test_lipschitz_constant(problem):
-    """It holds in every row, because a space may put all its weight there."""
+    """For a row loss it holds in every row, because a space may put all its weight there."""
     L = problem.objective.constants.lipschitz
     if L is None:
         pytest.skip("not Lipschitz")
     for F in points(problem).values():
-        G = problem.loss.evaluate(F, problem.y)[1]
-        assert np.sqrt((G * G).sum(axis=1)).max() <= L * (1 + 1e-12)
+        if problem.is_row_wise:
+            G = problem.loss.evaluate(F, problem.y)[1]
+            assert np.sqrt((G * G).sum(axis=1)).max() <= L * (1 + 1e-12)
         assert problem.at(F).gradient().norm <= L * (1 + 1e-12)
 
 
-def test_lipschitz_constant_is_reached(problem):
+def test_lipschitz_constant_is_reached(row_problem):
     """Nothing smaller would do: some row of some point comes within a few percent."""
+    problem = row_problem
     L = problem.objective.constants.lipschitz
     if L is None:
         pytest.skip("not Lipschitz")
@@ -172,7 +194,8 @@ def test_lipschitz_constant_is_reached(problem):
     assert max(norms) > 0.95 * L
 
 
-def test_smoothness(problem):
+def test_smoothness(row_problem):
+    problem = row_problem
     smoothness = problem.objective.constants.smoothness
     if smoothness is None:
         pytest.skip("not smooth")
@@ -184,7 +207,8 @@ def test_smoothness(problem):
             assert np.all(change <= smoothness * distance * (1 + 1e-9) + 1e-9)
 
 
-def test_strong_convexity(problem):
+def test_strong_convexity(row_problem):
+    problem = row_problem
     strong = problem.objective.constants.strong_convexity
     assert strong >= 0.0
     for F in points(problem).values():
@@ -200,19 +224,22 @@ def test_minimum(problem):
     if minimum is None:
         pytest.skip("no known minimum")
     for F in points(problem).values():
-        assert problem.loss.value(F, problem.y).min() >= minimum
+        if problem.is_row_wise:
+            assert problem.loss.value(F, problem.y).min() >= minimum
         assert problem.value(F) >= minimum
 
 
 def test_value_is_the_first_half_of_evaluate(problem):
     for F in points(problem).values():
-        np.testing.assert_array_equal(
-            problem.loss.value(F, problem.y), problem.loss.evaluate(F, problem.y)[0]
-        )
+        if problem.is_row_wise:
+            np.testing.assert_array_equal(
+                problem.loss.value(F, problem.y), problem.loss.evaluate(F, problem.y)[0]
+            )
         assert problem.objective.value(F) == pytest.approx(problem.objective.evaluate(F)[0], rel=1e-14)
 
 
-def test_evaluate_leaves_its_arguments_alone_and_returns_fresh_arrays(problem):
+def test_evaluate_leaves_its_arguments_alone_and_returns_fresh_arrays(row_problem):
+    problem = row_problem
     F = problem.rng.normal(size=problem.shape)
     F_before, y_before = F.copy(), problem.y.copy()
     losses, G = problem.loss.evaluate(F, problem.y)
@@ -251,9 +278,8 @@ def test_weight_two_is_the_row_twice(problem):
     rng = problem.rng
     counts = rng.integers(1, 4, N)
     twice = np.repeat(np.arange(N), counts)
-    n_classes = problem.shape[1] if problem.loss.task == "classification" else None
-    weighted = problem.loss.bind(problem.y, FunctionSpace.of(N, counts), n_classes=n_classes)
-    repeated = problem.loss.bind(problem.y[twice], FunctionSpace.of(len(twice)), n_classes=n_classes)
+    weighted = problem.bind(slice(None), FunctionSpace.of(N, counts))
+    repeated = problem.bind(twice, FunctionSpace.of(len(twice)))
     np.testing.assert_allclose(weighted.start(), repeated.start(), rtol=1e-12, atol=1e-12)
     F, zero = rng.normal(size=problem.shape), np.zeros(problem.shape[1])
     a, b = weighted.scores(None, zero, F), repeated.scores(None, zero, F[twice])
@@ -264,10 +290,7 @@ def test_weight_two_is_the_row_twice(problem):
 
 def test_order_of_rows_does_not_matter(problem):
     order = problem.rng.permutation(N)
-    n_classes = problem.shape[1] if problem.loss.task == "classification" else None
-    other = problem.loss.bind(
-        problem.y[order], FunctionSpace(problem.space.weight[order]), n_classes=n_classes
-    )
+    other = problem.bind(order, FunctionSpace(problem.space.weight[order]))
     np.testing.assert_allclose(other.start(), problem.objective.start(), rtol=1e-12, atol=1e-12)
     F = problem.rng.normal(size=problem.shape)
     scores = other.scores(None, np.zeros(problem.shape[1]), F[order])
@@ -277,27 +300,47 @@ def test_order_of_rows_does_not_matter(problem):
 
 def test_link(problem):
     if not isinstance(problem.loss, LinkLoss):
-        pytest.skip("no probabilities")
+        pytest.skip("scores stand for themselves")
+    expected = EXPECTED[problem.loss.task if problem.n_classes else problem.loss.name]
     for F in points(problem).values():
-        P = problem.loss.link(F)
-        np.testing.assert_allclose(P.sum(axis=1), 1.0, rtol=1e-12)
-        assert P.min() >= 0.0
-    shares = [problem.space.mean(problem.y == k) for k in range(P.shape[1])]
-    np.testing.assert_allclose(problem.loss.link(problem.objective.start()[None])[0], shares, rtol=1e-9)
+        before, P = F.copy(), problem.loss.link(F)
+        np.testing.assert_array_equal(F, before)
+        assert np.isfinite(P).all()
+        if problem.n_classes:
+            assert P.shape == (N, problem.n_classes)
+            assert P.min() >= 0.0
+            np.testing.assert_allclose(P.sum(axis=1), 1.0, rtol=1e-12)
+        else:
+            assert P.shape == F.shape
+    at_start = problem.loss.link(problem.objective.start()[None])[0]
+    np.testing.assert_allclose(at_start, expected(problem), rtol=1e-9)
+
+
+def class_shares(problem):
+    return [problem.space.mean(problem.y == k) for k in range(problem.n_classes)]
+
+
+#: What the best constant stands for, by task or, among regression losses, by name.
+EXPECTED = {
+    "classification": class_shares,
+    "binary": class_shares,
+    "poisson": lambda problem: problem.space.weight @ problem.y,
+    "quantiles": lambda problem: problem.objective.start(),
+}
 
 
 @pytest.mark.parametrize("unit", [1e5, 1e-5])
 @pytest.mark.parametrize("spec", [spec for spec in LOSSES if spec.partition(":")[0] in HOMOGENEOUS])
 def test_units(spec, unit):
     power = HOMOGENEOUS[spec.partition(":")[0]]
-    problem = make(spec, 2, "weighted")
+    problem = make(spec, outputs(spec)[-1], "weighted")
     other = problem.loss.bind(problem.y * unit, problem.space)
     F = problem.rng.normal(size=problem.shape)
     assert other.value(F * unit) == pytest.approx(unit**power * problem.objective.value(F), rel=1e-12)
     np.testing.assert_allclose(other.start(), unit * problem.objective.start(), rtol=1e-12)
     _, G = other.evaluate(F * unit)
     np.testing.assert_allclose(G, unit ** (power - 1) * problem.gradient(F), rtol=1e-9)
-    on_target = other.evaluate(other.y * (1 + 2e-16))[1]
+    on_target = other.evaluate(np.broadcast_to(other.y * (1 + 2e-16), problem.shape))[1]
     assert np.abs(on_target).max() <= 1e-9 * unit
 
 
@@ -352,7 +395,7 @@ def test_declaration(problem):
 
 @pytest.mark.parametrize("spec", LOSSES)
 def test_wrong_number_of_targets(spec):
-    y = targets(spec, np.random.default_rng(0), 10, 2)
+    y = targets(spec, np.random.default_rng(0), 10, outputs(spec)[0])
     with pytest.raises(ValueError, match=r"`y` must have 7 rows like `X`, got 10"):
         loss(spec).bind(y, FunctionSpace.of(7))
 

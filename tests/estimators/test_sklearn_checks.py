@@ -1,4 +1,6 @@
-"""scikit-learn's own checks over a covering choice of parameters; none may fail, none is skipped here.
+"""scikit-learn's own checks over a covering choice of parameters; none is skipped here.
+
+One may fail: the check of several outputs gives Poisson negative targets, whatever the tags say.
 
 Every loss, named learner, algorithm, step and output is in at least one of the estimators (asserted below).
 The rounds are few, because a check fits dozens of times.  As wrapped learners there are some that decide no
@@ -10,13 +12,15 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.validation import _num_samples
 
-from convexboost import ConvexBoostClassifier, ConvexBoostRegressor
+from convexboost import ConvexBoostClassifier, ConvexBoostRanker, ConvexBoostRegressor
 from convexboost.learners.additive import Additive
 from convexboost.learners.stump import Stump
 from convexboost.objectives.quantile import Quantile
@@ -24,6 +28,17 @@ from convexboost.registry import available
 from convexboost.steps import STEPS
 from convexboost.train import OUTPUTS
 from convexboost.variants import ALGORITHMS
+
+
+class OneQuery(ConvexBoostRanker):
+    """The checks know nothing of queries: all rows are one list."""
+
+    def fit(self, X, y, sample_weight=None):
+        return super().fit(X, y, np.zeros(_num_samples(X)), sample_weight)
+
+    def score(self, X, y):
+        return super().score(X, y, np.zeros(_num_samples(X)))
+
 
 ESTIMATORS = [
     ConvexBoostClassifier(n_rounds=8),
@@ -49,7 +64,18 @@ ESTIMATORS = [
     ConvexBoostClassifier("multiclass_hinge", "additive", "naive", n_rounds=8),
     ConvexBoostRegressor("absolute", Additive(n_steps=3, smooth=False), n_rounds=12, l2=0.01),
     ConvexBoostRegressor("half_squared", "network", n_rounds=8),
+    ConvexBoostClassifier("logistic", n_rounds=8),
+    ConvexBoostClassifier("hinge", "sign_stump", n_rounds=12),
+    ConvexBoostClassifier("exponential", "sign_stump", "naive", n_rounds=8, step="line_search"),
+    ConvexBoostClassifier("squared_hinge", "additive", n_rounds=8, l2=0.01),
+    ConvexBoostRegressor("poisson", n_rounds=20),
+    ConvexBoostRegressor("huber", "stump", "error_feedback", n_rounds=60, step="inverse_sqrt:2"),
+    ConvexBoostRegressor("epsilon_insensitive", "stump", n_rounds=60),
+    OneQuery(n_rounds=20),
+    OneQuery(learner="additive", n_rounds=8, l2=0.01),
 ]
+#: Its predictions have a column per quantile; the checks want those of `y`.  See test_losses.py.
+NOT_CHECKED = {"quantiles"}
 
 
 def names(parameter):
@@ -60,7 +86,7 @@ def names(parameter):
 @pytest.mark.parametrize(
     ("parameter", "wanted"),
     [
-        ("loss", available("convexboost.objectives")),
+        ("loss", set(available("convexboost.objectives")) - NOT_CHECKED),
         ("learner", available("convexboost.learners")),
         ("algorithm", ALGORITHMS),
         ("step", STEPS),
@@ -71,7 +97,13 @@ def test_every_name_is_covered(parameter, wanted):
     assert set(wanted) <= names(parameter)
 
 
-@parametrize_with_checks(ESTIMATORS)
+def expected_failures(estimator):
+    if estimator.loss != "poisson":
+        return {}
+    return {"check_regressor_multioutput": "gives negative targets in spite of the tag `positive_only`"}
+
+
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
 def test_check(estimator, check):
     check(estimator)
 

@@ -9,7 +9,7 @@ from sklearn.datasets import load_diabetes, load_iris
 
 from convexboost import ConvexBoostClassifier, ConvexBoostRegressor
 from convexboost.core import Constants, FunctionSpace
-from convexboost.objectives import Absolute, HalfSquared, as_loss, maximum
+from convexboost.objectives import Absolute, CVaR, HalfSquared, as_loss, maximum
 from convexboost.objectives._custom import CustomFunctional, CustomRows, CustomTotal, is_users
 from convexboost.steps import STEPS
 from convexboost.variants import ALGORITHMS
@@ -271,6 +271,8 @@ def test_it_combines_with_other_losses():
         assert is_users(loss.bind(y, FunctionSpace.of(len(y))))
     assert str(sums[1]) == "½ (f − y)² + MyAbsolute(f, y)"
     assert not is_users(Absolute().bind(y, FunctionSpace.of(len(y))))
+    assert is_users(CVaR(MyAbsolute()).bind(y, FunctionSpace.of(len(y))))
+    assert not is_users(CVaR("absolute").bind(y, FunctionSpace.of(len(y))))
 
 
 def test_forms():

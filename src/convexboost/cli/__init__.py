@@ -1,4 +1,4 @@
-"""The command line: ``convexboost demo``, ``convexboost inspect``, ``convexboost bench``."""
+"""The command line: ``convexboost demo``, ``reproduce``, ``inspect``, ``bench``."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ def main() -> None:
 
         app()
     except ModuleNotFoundError as error:
-        if error.name not in ("typer", "rich", "matplotlib"):
+        if error.name not in ("typer", "rich", "matplotlib", "plotly"):
             raise
         raise SystemExit(f"this command needs {error.name}: pip install 'convexboost[all]'") from None

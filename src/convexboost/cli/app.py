@@ -36,13 +36,15 @@ def root(
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the picture.")] = Path("convexboost-demo"),
+    out: Annotated[Path, typer.Option(help="Folder for the report and the picture.")] = Path(
+        "convexboost-demo"
+    ),
     weak_learners: Annotated[int, typer.Option(min=10, help="Budget of each algorithm.")] = 2000,
 ) -> None:
     """Train the paper's three algorithms side by side on handwritten digits, and run its counter-example."""
     from convexboost.cli.demo import run
 
-    run(out, weak_learners)
+    raise typer.Exit(run(out, weak_learners))
 
 
 @app.command()
@@ -66,6 +68,31 @@ def inspect(
     except InspectError as error:
         typer.echo(f"convexboost inspect: {error}", err=True)
         raise typer.Exit(1) from None
+
+
+@app.command()
+def reproduce(
+    what: Annotated[
+        str, typer.Argument(help="classification, ranking, planning, counterexample, or all.")
+    ] = "all",
+    quick: Annotated[bool, typer.Option("--quick", help="Smaller budgets: minutes, not hours.")] = False,
+    out: Annotated[Path, typer.Option(help="Folder for the report and the runs.")] = Path(
+        "convexboost-reproduce"
+    ),
+    fresh: Annotated[bool, typer.Option("--fresh", help="Do not use the runs that are there.")] = False,
+) -> None:
+    """Run the paper's experiments and write a report: curves, tables, and a verdict for every claim.
+
+    Finished runs are kept in the folder; after Ctrl-C the same command goes on where it stopped.
+    """
+    from convexboost.cli.reproduce import ReproduceError, run
+
+    try:
+        status = run(what, quick, out, fresh)
+    except ReproduceError as error:
+        typer.echo(f"convexboost reproduce: {error}", err=True)
+        raise typer.Exit(2) from None
+    raise typer.Exit(status)
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})

@@ -9,20 +9,25 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from convexboost.cli.reproduce import run_all, save
 from convexboost.estimators import ConvexBoostClassifier
-from convexboost.experiments import counterexample
-from convexboost.experiments.digits import PAPER, Curves, compare
-from convexboost.train import Record
+from convexboost.experiments import counterexample, digits
+from convexboost.experiments.digits import PAPER, Curves
+from convexboost.experiments.study import compose
+from convexboost.inspection.figures import COLOURS
 
-COLOURS = {"naive": "#6c757d", "repeated": "#d1495b", "residual": "#00798c"}
-COUNTEREXAMPLE_ROUNDS = 1000
+COUNTEREXAMPLE_ROUNDS = counterexample.QUICK
+LEAD = """
+Boosting by projecting the gradient on weak learners works for smooth losses and can fail for others. Three
+algorithms of Grubb and Bagnell (2011) side by side: naive, which is ordinary gradient boosting, and the two
+that do not fail, repeated and residual.
+"""
 
 
-def run(out: Path, weak_learners: int) -> None:
-    """Train, print, draw."""
+def run(out: Path, weak_learners: int) -> int:
+    """Train, print, draw, report; return the exit status."""
     console = Console()
     began = time.perf_counter()
     with console.status("compiling the kernels (once: the next run finds them on disk)"):
@@ -32,9 +37,20 @@ def run(out: Path, weak_learners: int) -> None:
     console.print(
         f"[bold]Handwritten digits[/]: 10 classes, multiclass hinge, up to {weak_learners} stumps each"
     )
-    curves = _compare(console, weak_learners)
-    console.print(_table(curves))
+    studies = [digits.study(weak_learners), counterexample.study(quick=True)]
+    done = run_all(studies, out, console, fresh=True)
+    complete = all(outcome.complete for _, outcome in done)
+    if complete:
+        _tell(console, [Curves.of(curve) for curve in done[0][1].results.values()], out)
+    command = f"convexboost demo --out {out} --weak-learners {weak_learners}"
+    seconds = time.perf_counter() - began
+    page = save(compose("What convexboost is about", LEAD, done, command, seconds), done, out)
+    console.print(f"report: {page}    total: {time.perf_counter() - began:.0f} s", soft_wrap=True)
+    return 0 if complete else 130 if any(outcome.interrupted for _, outcome in done) else 1
 
+
+def _tell(console: Console, curves: list[Curves], out: Path) -> None:
+    console.print(_table(curves))
     runs = {algorithm: counterexample.run(algorithm, COUNTEREXAMPLE_ROUNDS) for algorithm in PAPER}
     console.print(
         "\n[bold]The paper's counter-example[/]: R = ½ (2 |f(x1)| + 0.9 |f(x2)|), "
@@ -44,8 +60,7 @@ def run(out: Path, weak_learners: int) -> None:
     console.print("")
     for sentence in sentences(curves, runs):
         console.print(sentence)
-    picture = draw(curves, runs, out)
-    console.print(f"\npicture: {picture}    total: {time.perf_counter() - began:.0f} s")
+    console.print(f"\npicture: {draw(curves, runs, out)}", soft_wrap=True)
 
 
 def _compile() -> None:
@@ -53,34 +68,10 @@ def _compile() -> None:
     X, y = rng.normal(size=(60, 2)), rng.integers(3, size=60)
     for algorithm in PAPER:
         list(
-            ConvexBoostClassifier("multiclass_hinge", algorithm=algorithm, n_rounds=2)
+            ConvexBoostClassifier("multiclass_hinge", "stump", algorithm, n_rounds=2)
             .fit(X, y)
             .staged_predict(X)
         )
-
-
-def _compare(console: Console, weak_learners: int) -> list[Curves]:
-    columns = (
-        TextColumn("{task.fields[algorithm]:9s}"),
-        BarColumn(bar_width=30),
-        TextColumn("{task.completed:5.0f} weak learners   objective {task.fields[objective]:.4f}"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=console, transient=True) as progress:
-        tasks: dict[str, TaskID] = {}
-        last: dict[str, float] = {}
-
-        def watch(algorithm: str, record: Record) -> None:
-            if algorithm not in tasks:
-                tasks[algorithm] = progress.add_task(
-                    "", total=weak_learners, algorithm=algorithm, objective=np.nan
-                )
-            now = time.perf_counter()
-            if now - last.get(algorithm, 0.0) > 0.05:  # do not let the display cost more than the training
-                last[algorithm] = now
-                progress.update(tasks[algorithm], completed=record.weak_learners, objective=record.objective)
-
-        return compare(weak_learners, watch)
 
 
 def _table(curves: list[Curves]) -> Table:
@@ -97,9 +88,9 @@ def _table(curves: list[Curves]) -> Table:
             f"{h['objective'][best]:.4f}",
             f"{c.train_error[error]:.2%}",
             f"{c.test_error[error]:.2%}",
-            f"{h['weak_learners'][-1]}",
+            f"{h['weak_learners'][-1]:.0f}",
             f"{c.distinct_stumps}",
-            f"{h['gradient_evaluations'][-1]}",
+            f"{h['gradient_evaluations'][-1]:.0f}",
             f"{h['seconds'][-1]:.2f}",
         )
     return table

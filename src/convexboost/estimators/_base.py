@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import joblib
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, is_classifier, is_regressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
@@ -19,6 +20,7 @@ from sklearn.utils.validation import (
     _check_feature_names,
     _check_n_features,
     _check_sample_weight,
+    _num_samples,
     check_array,
     check_consistent_length,
     check_is_fitted,
@@ -28,6 +30,7 @@ from sklearn.utils.validation import (
 
 from convexboost.certificates import Certificate
 from convexboost.certify import certify
+from convexboost.checks import watch
 from convexboost.core import AdditiveModel, Array, FunctionSpace
 from convexboost.diagnosis import Diagnosis, Run, count_hypotheses, diagnose, number
 from convexboost.estimators._frames import Columns, is_frame, is_missing
@@ -36,6 +39,7 @@ from convexboost.learners._histogram import StumpLearner
 from convexboost.learners.classifier import Classifier
 from convexboost.learners.network import Network
 from convexboost.learners.regressor import Regressor
+from convexboost.learners.tree import Tree
 from convexboost.objectives._base import Functional, Groups, Loss
 from convexboost.objectives._calculus import Coupling, Ridge
 from convexboost.objectives._custom import as_loss, is_custom
@@ -73,10 +77,10 @@ class BaseConvexBoost(BaseEstimator):
     max_weak_learners: int | None
     step: Any
     output: str
-    residual_decay: float
+    residual_decay: Any
     accuracy: float | None
     l2: float
-    envelope: float
+    envelope: Any
     early_stopping: bool
     validation_fraction: float
     n_iter_no_change: int
@@ -113,7 +117,8 @@ class BaseConvexBoost(BaseEstimator):
         rows, held_out = self._validation_rows(rows, X_val, y_val, groups_val, rng)
 
         objective = rows.bind(loss, n_classes)
-        objective = objective.with_l2(objective.l2 + float(self.l2)).with_envelope(float(self.envelope))
+        objective = watch(objective.with_l2(objective.l2 + float(self.l2)))
+        objective = objective.with_envelope(self._envelope(learner, objective))
         categorical = np.flatnonzero(self._columns.categorical)
         hypotheses = learner.bind(rows.X, objective.space, categorical, self._n_threads())
         _check_columns(rows.offset, objective.n_outputs)
@@ -125,8 +130,8 @@ class BaseConvexBoost(BaseEstimator):
         result = boost(
             objective,
             hypotheses,
-            algorithm=self._algorithm(),
-            step=self.step,
+            algorithm=self._algorithm(learner),
+            step=self._step(learner),
             n_rounds=self.n_rounds,
             max_weak_learners=self.max_weak_learners,
             output=self.output,
@@ -189,7 +194,7 @@ class BaseConvexBoost(BaseEstimator):
         run = Run(
             history=history,
             chosen=self.chosen_,
-            algorithm=_algorithm_name(self.algorithm, self.residual_decay),
+            algorithm=_algorithm_name(self.algorithm, self._decay(self._learner())),
             certificate=self.certificate_,
             minimum=self.constants_.minimum,
             smooth=self.constants_.smoothness is not None,
@@ -197,7 +202,7 @@ class BaseConvexBoost(BaseEstimator):
             reason=self.stop_reason_,
             output=self.output,
             has_validation=has_validation,
-            step=str(getattr(self.step, "name", self.step)).split(":")[0],
+            step=str(getattr(step := self._step(self._learner()), "name", step)).split(":")[0],
             n_hypotheses=count_hypotheses(self.model_.mapper),
         )
         return diagnose(run, _trials.run(self, X, y) if trials else ())
@@ -261,7 +266,7 @@ class BaseConvexBoost(BaseEstimator):
         objective = objective.with_l2(objective.l2 + float(self.l2))
         _check_columns(rows.offset, objective.n_outputs)
         learner, categorical = self._learner(), np.flatnonzero(self._columns.categorical)
-        options = {"mapper": model.mapper} if isinstance(learner, StumpLearner) else {}
+        options = {"mapper": model.mapper} if isinstance(learner, StumpLearner | Tree) else {}
         return certify(
             objective,
             learner.bind(rows.X, objective.space, categorical, self._n_threads(), **options),
@@ -359,12 +364,7 @@ class BaseConvexBoost(BaseEstimator):
             return None
         if not loss.takes_groups:
             raise ValueError(f"`{name}` was given, but the loss {loss} does not use it")
-        labels, n_rows = np.asarray(groups), _n_rows(X)
-        if labels.shape != (n_rows,):
-            raise ValueError(f"`{name}` must have shape ({n_rows},) like the rows of `X`, got {labels.shape}")
-        if any(map(is_missing, labels)) if labels.dtype == object else (labels != labels).any():
-            raise ValueError(f"`{name}` must not contain missing labels")
-        return Groups(labels)
+        return Groups(_check_labels(groups, name, _n_rows(X)))
 
     def _n_classes(self) -> int | None:
         return None
@@ -379,7 +379,9 @@ class BaseConvexBoost(BaseEstimator):
         raise NotImplementedError
 
     def _hold_out(self, rows: Rows, rng: Any) -> tuple[Rows, Rows]:
-        """Split off the validation part, stratified for classes where they allow it."""
+        """Split off the validation part, whole groups or stratified for classes where they allow it."""
+        if rows.groups is not None and self._loss().whole_groups:
+            return self._hold_out_groups(rows, rows.groups.numbers, rng)
         n_rows = len(rows.y)
         n_held = int(np.ceil(self.validation_fraction * n_rows))
         if n_held >= n_rows:
@@ -396,6 +398,17 @@ class BaseConvexBoost(BaseEstimator):
             np.arange(n_rows), test_size=n_held, random_state=rng, stratify=stratify
         )
         return rows.take(kept), rows.take(held)
+
+    def _hold_out_groups(self, rows: Rows, numbers: Any, rng: Any) -> tuple[Rows, Rows]:
+        n_groups = int(numbers.max()) + 1
+        n_held = int(np.ceil(self.validation_fraction * n_groups))
+        if n_held >= n_groups:
+            raise ValueError(
+                f"`early_stopping` holds out {n_held} of {n_groups} groups and leaves none; "
+                "give `X_val` and `y_val` instead"
+            )
+        held = np.isin(numbers, rng.permutation(n_groups)[:n_held])
+        return rows.take(~held), rows.take(held)
 
     # -- parameters --------------------------------------------------------------------------------
 
@@ -417,7 +430,10 @@ class BaseConvexBoost(BaseEstimator):
         integer("max_weak_learners", optional=True)
         integer("n_iter_no_change")
         need("output", self.output in OUTPUTS, f"one of {', '.join(OUTPUTS)}")
-        need("residual_decay", real("residual_decay") and 0 <= self.residual_decay <= 1, "in [0, 1]")
+        decay = self._is_auto("residual_decay") or (real("residual_decay") and 0 <= self.residual_decay <= 1)
+        need("residual_decay", decay, "'auto' or in [0, 1]")
+        envelope = self._is_auto("envelope") or (real("envelope") and self.envelope >= 0)
+        need("envelope", envelope, "'auto' or a number that is not negative")
         need(
             "accuracy", self.accuracy is None or (real("accuracy") and self.accuracy > 0), "positive or None"
         )
@@ -472,12 +488,40 @@ class BaseConvexBoost(BaseEstimator):
             )
         return learner
 
-    def _algorithm(self) -> Any:
+    def _algorithm(self, learner: Any) -> Any:
         if self.algorithm == "residual":
-            return ALGORITHMS["residual"](decay=float(self.residual_decay))
+            return ALGORITHMS["residual"](decay=self._decay(learner))
         if self.algorithm == "repeated":
             return ALGORITHMS["repeated"](accuracy=self.accuracy)
         return self.algorithm
+
+    # What "auto" means depends on the learner: what is left over by a strong one is mostly noise.
+
+    def _decay(self, learner: Any) -> float:
+        decay = self.residual_decay
+        return float(getattr(learner, "decay", 1.0) if decay == "auto" else decay)
+
+    def _step(self, learner: Any) -> Any:
+        single = self.algorithm in ("naive", "residual")  # one hypothesis a round
+        return getattr(learner, "step", "auto") if single and self._is_auto("step") else self.step
+
+    def _envelope(self, learner: Any, objective: Functional) -> float:
+        certified = self.certificate or self.stop_when_gap_below is not None
+        if self.envelope != "auto":
+            if certified and self.envelope > 0.0:
+                raise ValueError(
+                    f"`envelope`={self.envelope!r} and a certificate cannot be combined: its gradients are "
+                    "those of another function"
+                )
+            return float(self.envelope)
+        wide = getattr(learner, "envelope", 0.0)
+        return (
+            wide if not certified and objective.constants.smoothness is None and objective.has_prox else 0.0
+        )
+
+    def _is_auto(self, parameter: str) -> bool:
+        value = getattr(self, parameter)
+        return isinstance(value, str) and value == "auto"
 
     def _n_threads(self) -> int:
         # None means all cores, as in HistGradientBoosting: work too small for threads stays on one.
@@ -489,7 +533,7 @@ class BaseConvexBoost(BaseEstimator):
             learner = self._learner()
         except ValueError:  # reported by fit
             return tags
-        if isinstance(learner, StumpLearner | Network):
+        if isinstance(learner, StumpLearner | Network | Tree):
             tags.input_tags.sparse = tags.input_tags.allow_nan = True
         elif hasattr(learner, "estimator"):
             inner = get_tags(learner.estimator).input_tags
@@ -511,7 +555,7 @@ def _as_columns(X: Any) -> Any:
 
 
 def _n_rows(X: Any) -> int:
-    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+    return int(_num_samples(X))
 
 
 def _check_weight(given: Any, X: Any) -> Array:
@@ -521,6 +565,15 @@ def _check_weight(given: Any, X: Any) -> Array:
     if not (weight > 0).any():
         raise ValueError("`sample_weight` must not be all zero")
     return weight
+
+
+def _check_labels(given: Any, name: str, n_rows: int) -> NDArray[Any]:
+    labels = np.asarray(given)
+    if labels.shape != (n_rows,):
+        raise ValueError(f"`{name}` must have shape ({n_rows},) like the rows of `X`, got {labels.shape}")
+    if any(map(is_missing, labels)) if labels.dtype == object else (labels != labels).any():
+        raise ValueError(f"`{name}` must not contain missing labels")
+    return labels
 
 
 def _check_offset(offset: Any, n_samples: int) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,7 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
     loss : str or Loss, default="softmax"
         "softmax" (has `predict_proba`), "multiclass_hinge" (Crammer and Singer); for two classes also
         "logistic", "exponential", "hinge", "squared_hinge"; a Loss; or your own (docs/add-a-loss.md).
-    learner : str, learner or scikit-learn estimator, default="stump"
+    learner : str, learner or scikit-learn estimator, default="tree"
         "stump", "class_stump", "sign_stump", "additive" (all stumps at once), an object such as
         ``Stump(max_bins=64)``, or any scikit-learn regressor or classifier.
     algorithm : str, default="residual"
@@ -65,17 +66,17 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
     def __init__(
         self,
         loss: Any = "softmax",
-        learner: Any = "stump",
+        learner: Any = "tree",
         algorithm: Any = "residual",
         *,
         n_rounds: int = 500,
         max_weak_learners: int | None = None,
         step: Any = "auto",
         output: str = "best",
-        residual_decay: float = 1.0,
+        residual_decay: Any = "auto",
         accuracy: float | None = None,
         l2: float = 0.0,
-        envelope: float = 0.0,
+        envelope: Any = "auto",
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 50,
@@ -161,7 +162,16 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
             raise ValueError(
                 f"`y` must hold at least 2 classes with positive weight, got one class: {self.classes_[0]!r}"
             )
-        return self._class_numbers(y), len(self.classes_)
+        loss = self._loss()
+        n_classes = len(self.classes_)
+        if loss.task == "binary" and n_classes > 2:
+            instead = getattr(loss, "multiclass", "softmax")
+            # The second sentence is what scikit-learn's checks look for.
+            raise ValueError(
+                f"`loss` {self.loss!r} is for two classes, but `y` has {n_classes}: use {instead!r}. "
+                "Only binary classification is supported."
+            )
+        return self._class_numbers(y), n_classes
 
     def _n_classes(self) -> int:
         return len(self.classes_)
@@ -179,6 +189,12 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
         for rows in blocks(len(y)):
             out[rows] = np.searchsorted(self.classes_, y[rows])
         return out
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        with suppress(ValueError):  # reported by fit
+            tags.classifier_tags.multi_class = self._loss().task != "binary"
+        return tags
 
 
 def _decision(F: Array) -> Array:

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_array
+from sklearn.utils.validation import _check_sample_weight, check_array, check_consistent_length
 
-from convexboost.core import Array
+from convexboost.core import Array, FunctionSpace
 from convexboost.estimators._base import BaseConvexBoost
 
 
@@ -19,9 +19,10 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
     Parameters
     ----------
     loss : str or Loss, default="half_squared"
-        "half_squared", "absolute", "quantile" ("quantile:0.9"), "huber", "epsilon_insensitive", "poisson"; a
-        Loss such as ``Quantile(0.9)``; or an object of your own (docs/add-a-loss.md).
-    learner : str, learner or scikit-learn estimator, default="stump"
+        "half_squared", "absolute", "quantile" ("quantile:0.9"), "quantiles" (several at once), "huber",
+        "epsilon_insensitive", "poisson"; a Loss such as ``Quantile(0.9)``; or an object of your own
+        (docs/add-a-loss.md).
+    learner : str, learner or scikit-learn estimator, default="tree"
         "stump", "sign_stump", ("class_stump" for several outputs), an object such as ``Stump(max_bins=64)``,
         or any scikit-learn regressor or classifier.
     algorithm : str, default="residual"
@@ -93,17 +94,17 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
     def __init__(
         self,
         loss: Any = "half_squared",
-        learner: Any = "stump",
+        learner: Any = "tree",
         algorithm: Any = "residual",
         *,
         n_rounds: int = 500,
         max_weak_learners: int | None = None,
         step: Any = "auto",
         output: str = "best",
-        residual_decay: float = 1.0,
+        residual_decay: Any = "auto",
         accuracy: float | None = None,
         l2: float = 0.0,
-        envelope: float = 0.0,
+        envelope: Any = "auto",
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 50,
@@ -147,6 +148,22 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
         for F in self._staged_scores(X):
             yield self._shape(F)
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return R², or D² where the model has more outputs than `y` (several quantiles of one target).
+
+        D² = 1 − loss of the scores / loss of the best constant for these rows: R² with the loss of the model
+        instead of the squared error.  As for R², a constant that is perfect leaves 1 if the model is, else 0.
+        """
+        F = self._scores(X)
+        if F.shape[1] <= self._n_outputs:
+            return float(super().score(X, y, sample_weight))
+        targets = self._encode_validation_targets(y, "y")
+        check_consistent_length(F, targets, sample_weight)
+        weight = _check_sample_weight(sample_weight, F, dtype=np.float64)
+        objective = self.loss_.bind(targets, FunctionSpace.of(len(F), weight))
+        loss, best = (objective.value(A) for A in (F, np.tile(objective.start(), (len(F), 1))))
+        return 1.0 - loss / best if best > 0.0 else float(loss <= 0.0)
+
     def _shape(self, F: Array) -> Array:
         link = self.loss_.find_link()
         F = F if link is None else link(F)
@@ -175,5 +192,10 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
+        try:
+            loss = self._loss()
+        except ValueError:  # reported by fit
+            loss = None
+        tags.target_tags.multi_output = not getattr(loss, "one_target", False)
+        tags.target_tags.positive_only = getattr(loss, "positive_only", False)
         return tags

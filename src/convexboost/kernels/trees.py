@@ -1,8 +1,8 @@
 """Growing a tree with vector leaves on binned rows, best leaf first.
 
-`codes` is (n_samples, n_features) uint8; bin b of feature j is row offsets[j] + b of a histogram.  A row of `V` is
-the weight of a sample and, behind it, weight times target.  A node's rows are `order[begin:end]`; its split is a set
-of bins that go left, 256 bits, whatever kind of feature it is on.
+`codes` is (n_samples, n_features) uint8; bin b of feature j is row offsets[j] + b of a histogram.  A row of
+`V` is the weight of a sample and, behind it, weight times target.  A node's rows are `order[begin:end]`; its
+split is a set of bins that go left, 256 bits, whatever kind of feature it is on.
 """
 
 import numpy as np
@@ -10,7 +10,8 @@ from numba import njit
 
 #: Rows handled together: their values stay in the cache while all features are visited.
 BLOCK = 256
-#: Columns of `nodes`: where its rows are, where its histogram is, how deep it lies; −1 or the feature it splits and
+#: Columns of `nodes`: where its rows are, where its histogram is, how deep it lies; −1 or the feature it
+#: splits and
 #: its first child (the second is next to it).
 BEGIN, END, SLOT, DEPTH, FEATURE, CHILD = 0, 1, 2, 3, 4, 5
 #: A split must beat the best so far by this share, so that rounding does not decide.
@@ -75,7 +76,7 @@ def _draw(seed, a, b):
 
 @njit(cache=True, nogil=True)
 def _sorted_bins(table, bins, key):
-    """Sort category bins by their mean, along the direction in which they differ most; return how many count."""
+    """Sort category bins by mean, along the direction in which they differ most; return their number."""
     width = table.shape[1]
     total, count = np.zeros(width), 0
     for b in range(len(table)):
@@ -205,7 +206,7 @@ def find_split(hist, offsets, categorical, monotone, features, total, rules, see
 
 @njit(cache=True, nogil=True)
 def partition(codes, order, spare, begin, end, feature, mask):
-    """Sort the rows of a node into those that go left and those that go right; return where the right begin."""
+    """Put the rows of a node that go left before the others; return where these begin."""
     left, right = begin, 0
     for i in range(begin, end):
         n = order[i]
@@ -244,10 +245,10 @@ def grow(
     waiting,
     threshold,
 ):
-    """Split the best leaf until no more may be; return (number of nodes, node whose histogram is wanted or −1).
+    """Split the best leaf until no more may be; return (number of nodes, node that waits or −1).
 
-    A histogram of more than `threshold` operations is left to the caller, who has threads; `waiting` is then the
-    node it was made for.  `limits` are the largest number of leaves, the depth, and the least gain.
+    A histogram of more than `threshold` operations is left to the caller, who has threads; `waiting` is then
+    the node it was made for.  `limits` are the largest number of leaves, the depth, and the least gain.
     """
     max_leaves, max_depth, min_gain = int(limits[0]), int(limits[1]), limits[2]
     small = waiting
@@ -257,9 +258,9 @@ def grow(
             best = -1
             if n_leaves < max_leaves:
                 for node in range(n_nodes):
-                    if nodes[node, FEATURE] < 0 and gains[node] > min_gain:
-                        if best < 0 or gains[node] > gains[best]:
-                            best = node
+                    better = gains[node] > (min_gain if best < 0 else gains[best])
+                    if nodes[node, FEATURE] < 0 and better:
+                        best = node
             if best < 0:
                 return n_nodes, -1
             begin, end = nodes[best, BEGIN], nodes[best, END]

@@ -142,7 +142,7 @@ class TreeSet:
 
     def zero(self, n_outputs: int) -> TreeTarget:
         """Δ = 0."""
-        return TreeTarget(self, np.zeros((self.space.n_samples, n_outputs)))
+        return TreeTarget(self, np.zeros((self.space.n_samples, n_outputs)))  # type: ignore[arg-type]
 
     def origin(self, n_outputs: int) -> DensePosition:
         """Return f − f₀ = 0."""
@@ -158,12 +158,13 @@ class TreeSet:
         return Direction(((1.0, RowValues(values)),), float(np.linalg.norm(coordinates)))
 
     def grow(self, V: Array, rng: np.random.Generator) -> tuple[TreeFunction, Array]:
-        """Grow a tree on weight (first column) and weight times target; return also the sums in its leaves."""
+        """Grow a tree on weight and weight times target; return also their sums in its leaves."""
         learner, inputs = self.learner, self.inputs
         n, width = V.shape
         max_leaves = min(learner.max_leaves, n)
         max_nodes = 2 * max_leaves - 1
-        seed = int(rng.integers(2**63)) if learner.draws else 0
+        random = learner.draws_cuts(width - 1)
+        seed = int(rng.integers(2**63)) if random else 0
         features = np.arange(len(self.categorical))
         if learner.column_share < 1.0:
             count = max(1, round(learner.column_share * len(features)))
@@ -183,7 +184,7 @@ class TreeSet:
             [
                 share * learner.min_samples_leaf / self.space.total,
                 share * learner.leaf_l2 / self.space.total,
-                learner.splits == "random",
+                random,
             ],
             float,
         )
@@ -247,7 +248,7 @@ class TreeSet:
 
 
 def constrain(tree: TreeFunction, values: Array) -> None:
-    """Make leaf values monotone, in place: at each split on such a feature the sides are cut where they meet."""
+    """Make leaf values monotone, in place: at each such split the two sides are cut where they meet."""
     if tree.monotone is None:
         return
     below = _leaves_below(tree)
@@ -321,15 +322,16 @@ class Tree:
     min_samples_leaf : float
         Least sum of sample weights in a leaf.
     leaf_l2 : float
-        A leaf's value is the sum of its targets over its weight plus this (in rows): the smaller the leaf, the more
-        it is shrunken.
+        A leaf's value is the sum of its targets over its weight plus this (in rows): the smaller the leaf,
+        the more it is shrunken.
     min_gain : float
         Least squared length that a split must add.
-    splits : {"best", "random"}
-        "random": one cut drawn for each feature and node (extremely randomised trees), the best of these.
+    splits : {"auto", "best", "random"}
+        "random": one cut drawn for each feature and node (extremely randomised trees), the best of these;
+        "auto": that for several outputs, else "best".
     row_share, column_share : float
-        The share of rows and columns that a tree is grown on, drawn anew for each; the values of its leaves are
-        those of all rows.
+        The share of rows and columns that a tree is grown on, drawn anew for each; the values of its leaves
+        are those of all rows.
     max_bins : int
         At most 255.
     monotone : dict or sequence, optional
@@ -339,16 +341,22 @@ class Tree:
 
     max_leaves: int = 31
     max_depth: int | None = None
-    min_samples_leaf: float = 20
+    min_samples_leaf: float = 10
     leaf_l2: float = 0.0
     min_gain: float = 0.0
-    splits: str = "best"
+    splits: str = "auto"
     row_share: float = 1.0
     column_share: float = 1.0
     max_bins: int = MAX_BINS
     monotone: Any = None
 
     name: ClassVar[str] = "tree"
+    #: What the estimators' "auto" means with trees (docs/generalisation.md): how much of the residual is
+    #: kept, the
+    #: step, and the width of the envelope for losses that are not smooth.
+    decay: ClassVar[float] = 0.7
+    step: ClassVar[str] = "refit"
+    envelope: ClassVar[float] = 3.0
 
     def __post_init__(self) -> None:
         def need(name: str, fine: bool, wanted: str) -> None:
@@ -368,21 +376,24 @@ class Tree:
         )
         for name in ("min_samples_leaf", "leaf_l2", "min_gain"):
             value = getattr(self, name)
-            need(name, isinstance(value, Real) and 0 <= value < math.inf, "a number that is not negative")
+            need(
+                name,
+                isinstance(value, Real) and 0 <= float(value) < math.inf,
+                "a number that is not negative",
+            )
         for name in ("row_share", "column_share"):
             value = getattr(self, name)
-            need(name, isinstance(value, Real) and 0 < value <= 1, "in (0, 1]")
-        need("splits", self.splits in ("best", "random"), "'best' or 'random'")
+            need(name, isinstance(value, Real) and 0 < float(value) <= 1, "in (0, 1]")
+        need("splits", self.splits in ("auto", "best", "random"), "'auto', 'best' or 'random'")
         need(
             "max_bins",
             isinstance(self.max_bins, Integral) and 2 <= self.max_bins <= MAX_BINS,
             f"between 2 and {MAX_BINS}",
         )
 
-    @property
-    def draws(self) -> bool:
-        """Return whether a tree depends on random numbers."""
-        return self.splits == "random" or self.row_share < 1.0 or self.column_share < 1.0
+    def draws_cuts(self, n_outputs: int) -> bool:
+        """Return whether cuts are drawn at random."""
+        return self.splits == "random" or (self.splits == "auto" and n_outputs > 1)
 
     def signs(self, n_features: int) -> NDArray[np.int64]:
         """Return how the *gradient* must move along each feature: against the predictions."""

@@ -87,6 +87,8 @@ class Loss(ABC):
     task: ClassVar[str]
     #: Whether `bind` needs `groups`.
     needs_groups: bool = False
+    #: Whether the rows of a group only make sense together: then early stopping holds out whole groups.
+    whole_groups: bool = False
 
     @property
     def takes_groups(self) -> bool:
@@ -173,7 +175,7 @@ class RowLoss(Loss):
         return None
 
     def best_shifts(self, F: Array, y: Any, weight: Array, leaf: Any, n_leaves: int) -> Array | None:
-        """Return the vector that minimises the loss of each leaf when added to its scores; None: no formula."""
+        """Return what to add to the scores of each leaf to make its loss smallest; None: no formula."""
         return None
 
     def check(self, y: Any) -> None:
@@ -267,10 +269,15 @@ class Functional(ABC):
         return replace(self, l2=l2)
 
     def with_envelope(self, envelope: float) -> Self:
-        """Take gradients of the Moreau envelope min_G R[G] + ‖G − F‖²/(2 size): smooth, with the same minimum."""
-        if envelope > 0.0 and self.prox(np.zeros((self.space.n_samples, self.n_outputs)), 1.0) is None:
-            raise ValueError(f"`envelope`={envelope!r} needs a loss with a `prox`; this one has none")
+        """Take gradients of the Moreau envelope min_G R[G] + ‖G − F‖²/(2 size), which is smooth."""
+        if envelope > 0.0 and not self.has_prox:
+            raise ValueError(f"`envelope`={envelope!r} needs a loss with a `prox`, and this one has none")
         return replace(self, envelope=envelope)
+
+    @cached_property
+    def has_prox(self) -> bool:
+        """Return whether `prox` has a formula."""
+        return self.prox(np.zeros((self.space.n_samples, self.n_outputs)), 1.0) is not None
 
     def parts(self) -> Iterator[tuple[slice, Functional]]:
         """Yield rows and their share in R: temporary arrays stay small where rows are not coupled."""
@@ -285,7 +292,9 @@ class Functional(ABC):
 
         def risk(c: Array) -> tuple[float, Array]:
             value, G = self.evaluate(np.tile(c, (self.space.n_samples, 1)))
-            return value, np.array([self.space.mean(column) for column in G.T])
+            slope, size = (np.array([self.space.mean(column) for column in A.T]) for A in (G, np.abs(G)))
+            # Where R does not depend on the constant, the slope is rounding: it must not be followed.
+            return value, np.where(np.abs(slope) <= KINK * size, 0.0, slope)
 
         return minimise(risk, self.n_outputs, getattr(self, "y", None))
 
@@ -370,7 +379,8 @@ class Pointwise(Functional):
 
         def slopes(steps: Array) -> Array:
             G = self.losses(F - (steps[:, None] * values)[leaf])[1]
-            return np.bincount(leaf, self.space.weight * -np.einsum("nk,nk->n", G, values[leaf]), len(values))
+            along = np.einsum("n,nk,nk->n", -self.space.weight, G, values[leaf])
+            return np.bincount(leaf, along, len(values)).astype(float, copy=False)
 
         known = self.constants.smoothness
         if known is not None:  # 1/Λ is safe; far beyond it a pure leaf would buy confidence

@@ -292,6 +292,11 @@ class Expression(Loss):
         """Return whether a term can use them."""
         return any(term.takes_groups for term in self.terms)
 
+    @property
+    def whole_groups(self) -> bool:  # type: ignore[override]
+        """Return whether a term needs all rows of a group."""
+        return any(term.whole_groups for term in self.terms)
+
     def formula(self, f: str = "f") -> str:
         """Return the formula of the whole."""
         return self.operation.formula(self.terms, f)
@@ -310,6 +315,10 @@ class Expression(Loss):
             whole = terms[0] if len(terms) == 1 else _combine(self.operation, terms)
             return whole.bind(y, space, n_classes, groups).with_l2(ridge)
         losses = [t.bind(y, space, n_classes, groups) for t in terms if not isinstance(t, Coupling)]
+        if not losses:
+            raise ValueError(
+                f"nothing in {self!r} has targets: couplings can be multiplied and added to a loss"
+            )
         k = self.operation.n_outputs([loss.n_outputs for loss in losses])
         couplings = [t.couple(space, k, groups) for t in terms if isinstance(t, Coupling)]
         parts = (*losses, *couplings)

@@ -313,7 +313,8 @@ def is_users(objective: Functional) -> bool:
         return True
     if isinstance(objective, Pointwise):
         return _holds_custom(objective.loss)
-    return any(is_users(term) for term in getattr(objective, "terms", ()))
+    inner = getattr(objective, "rows", None)  # of a CVaR, say
+    return any(is_users(term) for term in (*getattr(objective, "terms", ()), *([inner] if inner else [])))
 
 
 def _holds_custom(loss: Loss) -> bool:

@@ -1,0 +1,140 @@
+"""Counting pairs of rows in O(n log n): for each row the weight of better and of worse rows past a limit.
+
+Weights are whole numbers here, so that sums are exact: neither the order of tied scores nor the number of
+threads can change them, and a row of weight 2 is the row twice to the last bit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from convexboost.core import Array
+from convexboost.kernels import parallel
+
+#: A weight has at most so many bits: whole sample weights stay whole multiples of each other, although they
+#: come back from dividing by their sum with a rounding error.
+BITS = 48
+#: The sum over a query has at most so many.
+SUM_BITS = 62
+#: Of the sort and the two sweeps, per row.
+OPERATIONS = 100
+
+
+@njit(cache=True, nogil=True)
+def _add(tree, index, weight):
+    """Add to entry `index` (from 1) of a Fenwick tree."""
+    while index < len(tree):
+        tree[index] += weight
+        index += index & -index
+
+
+@njit(cache=True, nogil=True)
+def _sum(tree, index):
+    """Return the sum of the entries 1 … index."""
+    total = 0
+    while index > 0:
+        total += tree[index]
+        index -= index & -index
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _count(f, limit, grade, weight, starts, better, worse, first, last):
+    """Count in queries first … last − 1, whose grades are 0, 1, …; `limit` rises with f.
+
+    Two sweeps over the sorted scores.  Upwards, the rows whose limit has been passed are in the tree, in
+    the order of falling grades; downwards, those whose score is above the limit, in the order of rising ones.
+    """
+    for q in range(first, last):
+        begin, end = starts[q], starts[q + 1]
+        order = np.argsort(f[begin:end]) + begin
+        n, n_grades = end - begin, grade[begin:end].max() + 1
+        tree = np.zeros(n_grades + 1, np.int64)
+        passed = 0
+        for k in range(n):
+            row = order[k]
+            while passed < n and limit[order[passed]] < f[row]:
+                i = order[passed]
+                _add(tree, n_grades - grade[i], weight[i])
+                passed += 1
+            better[row] = _sum(tree, n_grades - 1 - grade[row])
+        tree[:] = 0
+        passed = n - 1
+        for k in range(n - 1, -1, -1):
+            row = order[k]
+            while passed >= 0 and f[order[passed]] > limit[row]:
+                j = order[passed]
+                _add(tree, grade[j] + 1, weight[j])
+                passed -= 1
+            worse[row] = _sum(tree, grade[row])
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """The pairs (i, j) of rows of one query where i has the higher grade."""
+
+    n_rows: int
+    rows: NDArray[np.int64]  #: query after query, those without a pair left out
+    starts: NDArray[np.int64]  #: where each query begins in `rows`, and the end
+    grade: NDArray[np.int64]  #: of `rows`: 0, 1, … within the query
+    weight: NDArray[np.int64]  #: of `rows`, in units
+    unit: float  #: the weight that 1 stands for, a power of 2
+
+    @classmethod
+    def of(cls, grades: Array, queries: NDArray[np.int64], weight: Array) -> Pairs:
+        """Sort the rows; `queries` are numbers, `weight` is positive."""
+        order = np.lexsort((grades, queries))
+        query, grade = queries[order], grades[order]
+        begins = np.append(True, query[1:] != query[:-1])  # empty data never come here
+        rises = np.append(False, grade[1:] != grade[:-1]) & ~begins
+        number = np.cumsum(begins) - 1
+        kept = np.bincount(number, rises)[number] > 0
+        level = np.cumsum(rises)
+        level -= level[np.flatnonzero(begins)][number]
+        rows = order[kept]
+        starts = np.append(np.flatnonzero(begins[kept]), len(rows))
+        bits = 0
+        if len(rows):
+            w = weight[rows]
+            sums = np.add.reduceat(w, starts[:-1])
+            bits = min(BITS - int(np.frexp(w.max())[1]), SUM_BITS - int(np.frexp(sums.max())[1]))
+        whole = np.rint(np.ldexp(weight[rows], bits)).astype(np.int64)
+        return cls(len(order), rows, starts, level[kept], whole, float(np.ldexp(1.0, -bits)))
+
+    @property
+    def n_queries(self) -> int:
+        """Return the number of queries that have a pair."""
+        return len(self.starts) - 1
+
+    def count(self, f: Array, limit: Array, n_threads: int = 1) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return for each row n the weight, in units, of its violated pairs.
+
+        First the better rows i with limit_i < f_n, then the worse rows j with f_j > limit_n.  The limit is a
+        function of f that does not fall.
+        """
+        better, worse = np.zeros((2, self.n_rows), np.int64)
+        f, limit = f[self.rows], limit[self.rows]
+        above, below = np.empty((2, len(self.rows)), np.int64)
+
+        def task(first: int, last: int) -> None:
+            _count(f, limit, self.grade, self.weight, self.starts, above, below, first, last)
+
+        parallel.run(task, self.n_queries, OPERATIONS * len(f), n_threads)
+        better[self.rows], worse[self.rows] = above, below
+        return better, worse
+
+    def all(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return for each row the weight, in units, of all better and of all worse rows."""
+        return self.count(np.zeros(self.n_rows), np.full(self.n_rows, -np.inf))
+
+    def centre(self, f: Array) -> Array:
+        """Shift the scores of each query to 0 at one of its rows: differences then lose no digits."""
+        out = np.zeros(self.n_rows)
+        firsts = self.rows[self.starts[:-1]]
+        out[self.rows] = f[self.rows] - np.repeat(f[firsts], np.diff(self.starts))
+        return out

@@ -1,0 +1,287 @@
+"""Costs learned from demonstrated paths."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, is_regressor
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from convexboost.core import AdditiveModel, Array
+from convexboost.learners.regressor import Regressor
+from convexboost.planning.demonstrations import agreement, check_softness
+from convexboost.planning.maps import Map
+from convexboost.planning.objective import Scene, maximum_margin
+from convexboost.planning.planners import Cell, Monotone, Path, Planner
+from convexboost.registry import available, resolve
+from convexboost.train import boost
+
+Demonstrations = Sequence[Sequence[Path]]
+
+
+class MaxMarginPlanner(BaseEstimator):
+    """Imitation of demonstrated paths: learns what a cell costs from its features.
+
+    The demonstrated paths shall be cheaper than all others, by a margin that is the larger the further off
+    those are; boosting minimises the convex objective of maximum margin planning over sums of weak learners.
+
+    Parameters
+    ----------
+    planner : Planner, optional
+        Says which paths there are, and finds the cheapest: `Monotone` (default), `Horizon`, or `Dijkstra`,
+        without guarantees.
+    learner : str, learner or scikit-learn regressor, default="network"
+        The weak learner.  Only the cells on paths have a gradient that is not 0, so a learner that draws rows
+        sees few of them: ``Network(max_rows=20_000)`` is slower and better.
+    algorithm : str or Algorithm, default="residual"
+        "naive", "repeated", "residual", …
+    n_rounds : int, default=100
+    max_weak_learners : int, optional
+        Budgets; training ends with the first that is used up.
+    step : str or Step, default="auto"
+    output : {"best", "last", "average"}
+        Which iterate becomes the model.
+    l2 : float, default=0
+        Weight of (l2/2) ‖f − start‖².
+    softness : float, default=1
+        Cells nearer than this to a demonstrated path are not quite wrong; 1: only its own cells are right.
+    random_state : int or RandomState, optional
+    callbacks : list of callables, optional
+        Each gets a `Record` after every round; a true answer stops training.
+
+    Attributes
+    ----------
+    model_ : AdditiveModel
+        The learned costs.
+    history_ : dict of arrays
+        One entry per round; "objective" is R, "validation" R on the validation maps.
+    planner_ : Planner
+    n_features_in_, feature_names_in_, n_rounds_, best_round_, stop_reason_
+
+    """
+
+    def __init__(
+        self,
+        planner: Planner | None = None,
+        *,
+        learner: Any = "network",
+        algorithm: Any = "residual",
+        n_rounds: int = 100,
+        max_weak_learners: int | None = None,
+        step: Any = "auto",
+        output: str = "best",
+        l2: float = 0.0,
+        softness: float = 1.0,
+        random_state: Any = None,
+        callbacks: Any = None,
+    ) -> None:
+        self.planner = planner
+        self.learner = learner
+        self.algorithm = algorithm
+        self.n_rounds = n_rounds
+        self.max_weak_learners = max_weak_learners
+        self.step = step
+        self.output = output
+        self.l2 = l2
+        self.softness = softness
+        self.random_state = random_state
+        self.callbacks = callbacks
+
+    def fit(
+        self,
+        maps: Sequence[Map],
+        demonstrations: Demonstrations,
+        *,
+        maps_val: Sequence[Map] | None = None,
+        demonstrations_val: Demonstrations | None = None,
+    ) -> Self:
+        """Learn costs.
+
+        Parameters
+        ----------
+        maps : sequence of Map
+            With the same features.
+        demonstrations : sequence of sequences of Path
+            The paths demonstrated on each map.
+        maps_val, demonstrations_val : optional
+            To watch R on; "best" is then the best there.
+
+        """
+        self._check_parameters()
+        learner = self._learner()
+        self.planner_ = Monotone() if self.planner is None else self.planner
+        self.feature_names_in_ = np.array(_sequence(maps, "maps")[0].names, dtype=object)
+        self.n_features_in_ = len(self.feature_names_in_)
+        scenes = self._scenes(maps, demonstrations)
+        if (maps_val is None) != (demonstrations_val is None):
+            missing = "demonstrations_val" if demonstrations_val is None else "maps_val"
+            raise ValueError(f"`maps_val` and `demonstrations_val` go together, but `{missing}` is missing")
+        rng = check_random_state(self.random_state)
+
+        objective = maximum_margin(scenes, self.planner_).with_l2(float(self.l2))
+        hypotheses = learner.bind(np.concatenate([scene.features for scene in scenes]), objective.space)
+        start, validation = objective.start(), None
+        if maps_val is not None and demonstrations_val is not None:
+            held_out = self._scenes(maps_val, demonstrations_val, "_val")
+            inputs = hypotheses.mapper.prepare(np.concatenate([scene.features for scene in held_out]))
+            validation = maximum_margin(held_out, self.planner_).scores(inputs, start)
+        result = boost(
+            objective,
+            hypotheses,
+            algorithm=self.algorithm,
+            step=self.step,
+            n_rounds=self.n_rounds,
+            max_weak_learners=self.max_weak_learners,
+            output=self.output,
+            start=start,
+            validation=validation,
+            random_state=np.random.default_rng(rng.randint(2**31)),
+            callbacks=self.callbacks or [],
+        )
+        if result.diverged:
+            warnings.warn(f"{result.reason}. The best iterate is kept.", ConvergenceWarning, stacklevel=2)
+        self.model_: AdditiveModel = result.model
+        self.history_ = result.history
+        self.stop_reason_ = result.reason
+        self.best_round_ = result.best_round
+        self.n_rounds_ = len(result.records) - 1
+        return self
+
+    def costs(self, map: Map) -> Array:
+        """Return the learned cost of every cell; infinity where it is blocked."""
+        check_is_fitted(self, "model_")
+        self._check_maps([map], "map")
+        return map.grid(self.model_.predict(map.rows)[:, 0])
+
+    def plan(self, map: Map, start: Cell, goal: Cell) -> Path:
+        """Return the cheapest path for the learned costs."""
+        return self.planner_.plan(self.costs(map), start, goal)
+
+    def imitate(self, maps: Sequence[Map], demonstrations: Demonstrations) -> list[list[Path]]:
+        """Plan between the ends of each demonstration."""
+        check_is_fitted(self, "model_")
+        self._check_demonstrations(maps, demonstrations)
+        return [
+            _imitations(self.planner_, self.costs(map), paths)
+            for map, paths in zip(maps, demonstrations, strict=True)
+        ]
+
+    def score(self, maps: Sequence[Map], demonstrations: Demonstrations) -> float:
+        """Return the mean fraction of the demonstrated cells that the plans between the same ends visit."""
+        return _mean_agreement(self.imitate(maps, demonstrations), demonstrations)
+
+    def staged_score(self, maps: Sequence[Map], demonstrations: Demonstrations) -> Iterator[float]:
+        """Yield the score after each round, from round 1."""
+        check_is_fitted(self, "model_")
+        self._check_maps(maps)
+        self._check_demonstrations(maps, demonstrations)
+        ends = np.cumsum([map.rows.shape[0] for map in maps])[:-1]
+        for scores in self.model_.staged_predict(np.concatenate([map.rows for map in maps])):
+            costs = [map.grid(part) for map, part in zip(maps, np.split(scores[:, 0], ends), strict=True)]
+            found = [
+                _imitations(self.planner_, grid, paths)
+                for grid, paths in zip(costs, demonstrations, strict=True)
+            ]
+            yield _mean_agreement(found, demonstrations)
+
+    def objective(self, maps: Sequence[Map], demonstrations: Demonstrations) -> float:
+        """Return R of the learned costs, without the ridge term."""
+        check_is_fitted(self, "model_")
+        scenes = self._scenes(maps, demonstrations)
+        F = self.model_.predict(np.concatenate([scene.features for scene in scenes]))
+        return maximum_margin(scenes, self.planner_).value(F)
+
+    # -- input -------------------------------------------------------------------------------------
+
+    def _scenes(self, maps: Any, demonstrations: Any, suffix: str = "") -> list[Scene]:
+        self._check_maps(maps, f"maps{suffix}")
+        self._check_demonstrations(maps, demonstrations, suffix)
+        return [
+            Scene.of(map, paths, self.planner_, float(self.softness))
+            for map, paths in zip(maps, demonstrations, strict=True)
+        ]
+
+    def _check_maps(self, maps: Any, parameter: str = "maps") -> None:
+        names = tuple(self.feature_names_in_)
+        for map in _sequence(maps, parameter):
+            if map.names != names:
+                raise ValueError(
+                    f"`{parameter}` must have the features {', '.join(names)}, got {', '.join(map.names)}"
+                )
+
+    def _check_demonstrations(self, maps: Any, demonstrations: Any, suffix: str = "") -> None:
+        name = f"demonstrations{suffix}"
+        if len(demonstrations) != len(maps):
+            raise ValueError(
+                f"`{name}` must have {len(maps)} entries like `maps{suffix}`, got {len(demonstrations)}"
+            )
+        for number, (map, paths) in enumerate(zip(maps, demonstrations, strict=True)):
+            if isinstance(paths, Path) or len(paths) == 0:
+                raise ValueError(f"`{name}`[{number}] must be paths on the map, got {_short(paths)}")
+            for path in paths:
+                inside = ((path.cells >= 0) & (path.cells < map.shape)).all()
+                if not inside or not map.free[tuple(path.cells.T)].all():
+                    raise ValueError(
+                        f"`{name}`[{number}] has a path that leaves the map or enters blocked cells"
+                    )
+                if not self.planner_.allows(path):
+                    raise ValueError(
+                        f"`{name}`[{number}] has a path from {path.start} to {path.goal} that "
+                        f"{self.planner_} could never return"
+                    )
+
+    def _check_parameters(self) -> None:
+        def need(name: str, fine: bool, what: str) -> None:
+            if not fine:
+                raise ValueError(f"`{name}` must be {what}, got {getattr(self, name)!r}")
+
+        need("planner", self.planner is None or hasattr(self.planner, "plan"), "None or a planner")
+        need("n_rounds", isinstance(self.n_rounds, Integral) and self.n_rounds >= 0, "a whole number")
+        limit = self.max_weak_learners
+        fine = limit is None or (isinstance(limit, Integral) and limit > 0)
+        need("max_weak_learners", fine, "positive or None")
+        need("l2", isinstance(self.l2, Real) and 0.0 <= self.l2 < np.inf, "a number of at least 0")
+        check_softness(self.softness)
+
+    def _learner(self) -> Any:
+        learner = self.learner
+        if isinstance(learner, BaseEstimator) and is_regressor(learner):
+            return Regressor(learner)
+        learner = resolve("learner", learner, available("convexboost.learners"))
+        if not hasattr(learner, "bind"):
+            raise ValueError(
+                f"`learner` must be a name, a learner or a scikit-learn regressor, got {self.learner!r}"
+            )
+        return learner
+
+
+def _imitations(planner: Planner, costs: Array, paths: Sequence[Path]) -> list[Path]:
+    return [planner.plan(costs, path.start, path.goal) for path in paths]
+
+
+def _mean_agreement(found: Demonstrations, demonstrations: Demonstrations) -> float:
+    return float(
+        np.mean(
+            [
+                agreement(path, shown)
+                for paths, all_shown in zip(found, demonstrations, strict=True)
+                for path, shown in zip(paths, all_shown, strict=True)
+            ]
+        )
+    )
+
+
+def _sequence(maps: Any, parameter: str) -> Sequence[Map]:
+    if isinstance(maps, Map) or len(maps) == 0 or not all(isinstance(map, Map) for map in maps):
+        raise ValueError(f"`{parameter}` must be a sequence of maps, got {_short(maps)}")
+    return maps
+
+
+def _short(value: Any) -> str:
+    return repr(value) if isinstance(value, list | tuple) and len(value) == 0 else type(value).__name__
