@@ -190,9 +190,9 @@ class Watched(Functional):
         """Ask the objective."""
         return self.inner.pieces()
 
-    def best_shifts(self, F: Array, leaf: Any, values: Array) -> Array | None:
+    def best_shifts(self, F: Array, base: Array, leaf: Any, values: Array) -> Array | None:
         """Ask the objective."""
-        return self.inner.best_shifts(F, leaf, values)
+        return self.inner.with_l2(self.l2).best_shifts(F, base, leaf, values)
 
     def advance(
         self, F: Array, lookup: Lookup | None, before: Gradient | None, n_threads: int

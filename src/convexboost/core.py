@@ -186,8 +186,11 @@ class Hypothesis(ABC):
         """Return (leaf of each row, value of each leaf), if h is constant on leaves."""
         return None
 
-    def with_values(self, values: Array) -> Self:
-        """Return the same leaves with other values (as near to them as constraints allow)."""
+    def with_values(self, values: Array, mass: Array) -> Self:
+        """Return the same leaves with other values, or the nearest that constraints allow.
+
+        `mass` is the weight of each leaf.
+        """
         raise NotImplementedError
 
     @classmethod
@@ -323,7 +326,8 @@ class Scores(Protocol):
     def refitted(self, direction: Direction) -> Direction | None:
         """Return the same leaves with values such that R[F − direction] is smallest, leaf by leaf.
 
-        None where the direction has no leaves, or the rows of different leaves are coupled.
+        None where the direction has no leaves, the rows of different leaves are coupled, or constraints on
+        the leaves leave nothing to gain that way.
         """
 
     def distance(self) -> float:

@@ -174,8 +174,9 @@ class LineSearch(Step):
 class Refit(Step):
     """`rate` times the leaf values that minimise R, leaf by leaf; Δ still loses the projection.
 
-    Exact for the absolute error and quantiles; along the projection, a number per leaf, for other losses.
-    Where a direction has no leaves, or rows are coupled, the best step for the whole of it.
+    Exact where the loss has a formula (the absolute error and quantiles among them); for other losses a
+    search along the projection, a number per leaf.  Where a direction has no leaves, or rows are coupled, the
+    best step for the whole of it.  R never rises for a rate of at most 1.
     """
 
     rate: float = 0.1

@@ -119,8 +119,7 @@ class BaseConvexBoost(BaseEstimator):
         objective = rows.bind(loss, n_classes)
         objective = watch(objective.with_l2(objective.l2 + float(self.l2)))
         objective = objective.with_envelope(self._envelope(learner, objective))
-        categorical = np.flatnonzero(self._columns.categorical)
-        hypotheses = learner.bind(rows.X, objective.space, categorical, self._n_threads())
+        hypotheses = self._bind(learner, rows, objective.space)
         _check_columns(rows.offset, objective.n_outputs)
         start = objective.start() if rows.offset is None else np.zeros(objective.n_outputs)
         validation = None
@@ -265,11 +264,11 @@ class BaseConvexBoost(BaseEstimator):
         objective = rows.bind(self.loss_, self._n_classes())
         objective = objective.with_l2(objective.l2 + float(self.l2))
         _check_columns(rows.offset, objective.n_outputs)
-        learner, categorical = self._learner(), np.flatnonzero(self._columns.categorical)
+        learner = self._learner()
         options = {"mapper": model.mapper} if isinstance(learner, StumpLearner | Tree) else {}
         return certify(
             objective,
-            learner.bind(rows.X, objective.space, categorical, self._n_threads(), **options),
+            self._bind(learner, rows, objective.space, **options),
             model,
             offset=rows.offset,
             radius=radius,
@@ -279,6 +278,15 @@ class BaseConvexBoost(BaseEstimator):
             time_limit=time_limit,
             max_nonzeros=max_nonzeros,
         )
+
+    def _bind(self, learner: Any, rows: Rows, space: FunctionSpace, **options: Any) -> Any:
+        """Let the learner meet the inputs; trees are also told names, and groups that stay together."""
+        if isinstance(learner, Tree):
+            learner = learner.with_names(getattr(self, "feature_names_in_", None))
+            whole = self._task == "ranking" or self._loss().whole_groups
+            options["groups"] = rows.groups.numbers if rows.groups is not None and whole else None
+        categorical = np.flatnonzero(self._columns.categorical)
+        return learner.bind(rows.X, space, categorical, self._n_threads(), **options)
 
     def _scores(self, X: Any) -> Array:
         check_is_fitted(self)

@@ -27,7 +27,7 @@ class ConvexBoostRanker(BaseConvexBoost):
         "ranking_hinge", or an object of your own: its `total` receives the queries as `qid`
         (docs/add-a-loss.md).
     learner : str, learner or scikit-learn estimator, default="tree"
-        "stump", "sign_stump", "additive" (all stumps at once), an object such as ``Stump(max_bins=64)``, or
+        "tree", "stump", "sign_stump", "additive" (all stumps), an object such as ``Stump(max_bins=64)``, or
         any scikit-learn regressor or classifier.
     algorithm : str, default="residual"
         "naive", "repeated", "residual" (Algorithms 1, 2, 3), "dual_averaging", "error_feedback".

@@ -1,8 +1,10 @@
 """Growing a tree with vector leaves on binned rows, best leaf first.
 
 `codes` is (n_samples, n_features) uint8; bin b of feature j is row offsets[j] + b of a histogram.  A row of
-`V` is the weight of a sample and, behind it, weight times target.  A node's rows are `order[begin:end]`; its
-split is a set of bins that go left, 256 bits, whatever kind of feature it is on.
+`V` is the weight of a sample and, behind it, weight times target, all of it whole numbers of a unit (`in_units`):
+sums are then exact, whatever the order of the rows, and a difference of histograms leaves exactly 0 in an
+empty bin.  A node's rows are `order[begin:end]`; its split is a set of bins that go left, 256 bits, whatever
+kind of feature it is on.
 """
 
 import numpy as np
@@ -11,11 +13,20 @@ from numba import njit
 #: Rows handled together: their values stay in the cache while all features are visited.
 BLOCK = 256
 #: Columns of `nodes`: where its rows are, where its histogram is, how deep it lies; −1 or the feature it
-#: splits and
-#: its first child (the second is next to it).
+#: splits and its first child (the second is next to it).
 BEGIN, END, SLOT, DEPTH, FEATURE, CHILD = 0, 1, 2, 3, 4, 5
 #: A split must beat the best so far by this share, so that rounding does not decide.
 BETTER = 1e-9
+
+
+def in_units(V):
+    """Round each column to multiples of a power of two so small that every sum of its rows is exact."""
+    # A little more than the sum of absolute values: neither its rounding nor the order of rows can matter.
+    exponent = np.frexp(1.0001 * np.abs(V).sum(axis=0))[1] - 52
+    unit = np.maximum(np.ldexp(1.0, exponent), 2.0**-1000)
+    V /= unit
+    np.rint(V, out=V)
+    V *= unit
 
 
 @njit(cache=True, nogil=True)
@@ -87,7 +98,7 @@ def _sorted_bins(table, bins, key):
                 total[k] += table[b, k]
     if count == 0:
         return 0
-    direction, most = np.zeros(width), -1.0
+    direction, most = np.zeros(width), 0.0
     for i in range(count):
         b = bins[i]
         size = 0.0
@@ -95,15 +106,20 @@ def _sorted_bins(table, bins, key):
             d = table[b, k] - table[b, 0] * total[k] / total[0]
             size += d * d
         size /= table[b, 0]
-        if size > most:
+        if size > most * (1.0 + BETTER):
             most = size
             for k in range(1, width):
                 direction[k] = table[b, k] / table[b, 0] - total[k] / total[0]
+    largest = 0.0
     for i in range(count):
         b, value = bins[i], 0.0
         for k in range(1, width):
-            value += direction[k] * table[b, k]
-        key[b] = value / table[b, 0]
+            value += direction[k] * (table[b, k] / table[b, 0] - total[k] / total[0])
+        key[b] = value
+        largest = max(largest, abs(value))
+    if largest > 0.0:
+        for i in range(count):  # rounding must not decide the order
+            key[bins[i]] = np.rint(key[bins[i]] / (BETTER * largest))
     for i in range(1, count):  # insertion sort: few bins
         b = bins[i]
         at = i
@@ -112,6 +128,18 @@ def _sorted_bins(table, bins, key):
             at -= 1
         bins[at] = b
     return count
+
+
+@njit(cache=True, nogil=True)
+def _goes_left(mask, b):
+    """Return whether a bin is in the set."""
+    return (mask[b >> 6] >> np.uint64(b & 63) & np.uint64(1)) > np.uint64(0)
+
+
+@njit(cache=True, nogil=True)
+def _send_left(mask, b):
+    """Put a bin into the set."""
+    mask[b >> 6] |= np.uint64(1) << np.uint64(b & 63)
 
 
 @njit(cache=True, nogil=True)
@@ -129,7 +157,9 @@ def _is_monotone(left, right, l2, sign):
 def find_split(hist, offsets, categorical, monotone, features, total, rules, seed, node, mask):
     """Return the gain and the feature of a node's best split; `mask` receives the bins that go left.
 
-    `rules` are: least weight of a leaf, l2, whether cuts are drawn at random.
+    `rules` are: least weight of a leaf (positive), l2, whether cuts are drawn at random.  A numeric split
+    sends a prefix of the bins left and the missing ones to the better side; a categorical one a prefix of the
+    categories, missing among them, in the order of their means.
     """
     least, l2, random = rules[0], rules[1], rules[2] > 0.0
     width = hist.shape[1]
@@ -190,17 +220,24 @@ def find_split(hist, offsets, categorical, monotone, features, total, rules, see
                             best_bins[: i + 1] = bins[: i + 1]
     if best_feature >= 0:
         mask[:] = 0
-        n_bins = offsets[best_feature + 1] - offsets[best_feature] - 1
-        weight = 0.0
+        table = hist[offsets[best_feature] : offsets[best_feature + 1]]
+        n_bins, weight = len(table) - 1, 0.0
         for i in range(best_cut + 1):
             b = best_bins[i] if categorical[best_feature] else i
-            mask[b >> 6] |= np.uint64(1) << np.uint64(b & 63)
-            weight += hist[offsets[best_feature] + b, 0]
-        # What was not seen in this node goes with missing values; those, if there were none, with the many.
-        if not categorical[best_feature] and hist[offsets[best_feature + 1] - 1, 0] <= 0.0:
-            best_missing = weight > total[0] - weight
-        if best_missing and not categorical[best_feature]:
-            mask[n_bins >> 6] |= np.uint64(1) << np.uint64(n_bins & 63)
+            _send_left(mask, b)
+            weight += table[b, 0]
+        # Missing values, if there were none in this node, go with the many; so do categories without rows,
+        # or with the missing ones if there were some.
+        if table[n_bins, 0] <= 0.0:
+            best_missing = weight > (total[0] - weight) * (1.0 + BETTER)
+        elif categorical[best_feature]:
+            best_missing = _goes_left(mask, n_bins)
+        if best_missing:
+            _send_left(mask, n_bins)
+            if categorical[best_feature]:
+                for b in range(n_bins):
+                    if table[b, 0] <= 0.0:
+                        _send_left(mask, b)
     return best_gain, best_feature
 
 
@@ -258,7 +295,7 @@ def grow(
             best = -1
             if n_leaves < max_leaves:
                 for node in range(n_nodes):
-                    better = gains[node] > (min_gain if best < 0 else gains[best])
+                    better = gains[node] > (min_gain if best < 0 else gains[best] * (1.0 + BETTER))
                     if nodes[node, FEATURE] < 0 and better:
                         best = node
             if best < 0:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -13,16 +13,18 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from convexboost.core import ZERO, Array, Direction, FunctionSpace, Gradient, Hypothesis, Term
+from convexboost.core import ROUNDING, ZERO, Array, Direction, FunctionSpace, Gradient, Hypothesis, Term
 from convexboost.kernels import parallel
 from convexboost.kernels.histogram import add_lookup
 from convexboost.kernels.trees import (
+    BETTER,
     CHILD,
     FEATURE,
     add_histogram,
     add_trees,
     descend,
     grow,
+    in_units,
     leaf_of_rows,
     leaf_sums,
 )
@@ -52,11 +54,9 @@ class TreeFunction(Hypothesis):
         """Return the leaf of each row, and the values."""
         return inputs.leaves(self), self.values
 
-    def with_values(self, values: Array) -> TreeFunction:
-        """Return the same leaves with other values, made monotone where they must be."""
-        values = values.copy()
-        constrain(self, values)
-        return replace(self, values=values)
+    def with_values(self, values: Array, mass: Array) -> TreeFunction:
+        """Return the same leaves with the nearest values that are monotone where they must be."""
+        return replace(self, values=nearest_monotone(self, values, mass))
 
     def add_to(self, F: Array, inputs: Any, weight: float) -> None:
         """F += weight * h(inputs)."""
@@ -134,11 +134,14 @@ class TreeSet:
     knows_span = False
     is_exact = False
 
-    def __init__(self, learner: Tree, mapper: RowMapper, inputs: RowCodes, space: FunctionSpace) -> None:
+    def __init__(
+        self, learner: Tree, mapper: RowMapper, inputs: RowCodes, space: FunctionSpace, groups: Any = None
+    ) -> None:
         self.learner, self.mapper, self.inputs, self.space = learner, mapper, inputs, space
+        self.groups = groups  #: the number of each row's group, where rows are only drawn by whole groups
         self.offsets = mapper.bins.offsets
         self.categorical = np.asarray(mapper.bins.categorical, bool)
-        self.monotone = learner.signs(len(mapper.bins.columns))
+        self.monotone = learner.signs(self.categorical)
 
     def zero(self, n_outputs: int) -> TreeTarget:
         """Δ = 0."""
@@ -157,8 +160,11 @@ class TreeSet:
         values = coordinates.reshape(self.space.n_samples, -1) / np.sqrt(self.space.weight)[:, None]
         return Direction(((1.0, RowValues(values)),), float(np.linalg.norm(coordinates)))
 
-    def grow(self, V: Array, rng: np.random.Generator) -> tuple[TreeFunction, Array]:
-        """Grow a tree on weight and weight times target; return also their sums in its leaves."""
+    def grow(self, V: Array, least_gain: float, rng: np.random.Generator) -> tuple[TreeFunction, Array]:
+        """Grow a tree on weight and weight times target; return also their sums in its leaves.
+
+        A split must gain more than `least_gain`, which is rounding.
+        """
         learner, inputs = self.learner, self.inputs
         n, width = V.shape
         max_leaves = min(learner.max_leaves, n)
@@ -169,12 +175,8 @@ class TreeSet:
         if learner.column_share < 1.0:
             count = max(1, round(learner.column_share * len(features)))
             features = np.sort(rng.choice(len(features), count, replace=False))
-        if learner.row_share < 1.0:
-            order = np.flatnonzero(rng.random(n) < learner.row_share).astype(np.int64)
-            order = order if len(order) else np.arange(n)
-        else:
-            order = np.arange(n)
-        share = len(order) / n
+        order = self._draw_rows(rng)
+        share = float(V[order, 0].sum() / V[:, 0].sum())
         hists = np.zeros((max_leaves, self.offsets[-1], width))
         nodes = np.full((max_nodes, 6), -1, np.int64)
         nodes[0, :4] = 0, len(order), 0, 0
@@ -182,14 +184,15 @@ class TreeSet:
         splits, masks = np.full(max_nodes, -1, np.int64), np.zeros((max_nodes, 4), np.uint64)
         rules = np.array(
             [
-                share * learner.min_samples_leaf / self.space.total,
+                # A little less, so that rounding does not decide; never 0: a leaf must have rows.
+                max((1.0 - BETTER) * share * learner.min_samples_leaf / self.space.total, 1e-300),
                 share * learner.leaf_l2 / self.space.total,
                 random,
             ],
             float,
         )
         depth = math.inf if learner.max_depth is None else learner.max_depth
-        limits = np.array([max_leaves, min(depth, max_nodes), learner.min_gain], float)
+        limits = np.array([max_leaves, min(depth, max_nodes), max(learner.min_gain, least_gain)], float)
         spare = np.empty(len(order), np.int64)
         n_nodes, waiting = 1, 0
         threshold = THREADED if inputs.n_threads > 1 else math.inf
@@ -226,13 +229,24 @@ class TreeSet:
             )
         return self._finish(V, order, nodes[:n_nodes], masks[:n_nodes])
 
+    def _draw_rows(self, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Return the rows that a tree is grown on, in their order; whole groups where there are groups."""
+        n, share = self.space.n_samples, self.learner.row_share
+        if share == 1.0:
+            return np.arange(n)
+        if self.groups is None:
+            drawn = rng.random(n) < share
+        else:
+            drawn = (rng.random(int(self.groups.max()) + 1) < share)[self.groups]
+        return np.flatnonzero(drawn) if drawn.any() else np.arange(n)
+
     def _finish(self, V: Array, order: Any, nodes: Any, masks: Any) -> tuple[TreeFunction, Array]:
         is_leaf = nodes[:, FEATURE] < 0
         leaf_of_node = (np.cumsum(is_leaf) - 1).astype(np.int32)
         feature, child = nodes[:, FEATURE].astype(np.int32), nodes[:, CHILD].astype(np.int32)
         n_leaves = int(is_leaf.sum())
         sums = np.zeros((n_leaves, V.shape[1]))
-        values = np.empty((n_leaves, V.shape[1] - 1))
+        values = np.zeros((n_leaves, V.shape[1] - 1))
         monotone = self.monotone if self.monotone.any() else None
         tree = TreeFunction(feature, child, masks.copy(), leaf_of_node, values, monotone)
         if len(order) == len(V):
@@ -240,27 +254,59 @@ class TreeSet:
             leaf_of_rows(order, nodes, leaf_of_node, len(nodes), leaves)
             self.inputs.remember(tree, leaves)
         leaf_sums(self.inputs.leaves(tree), V, sums)
-        tree.values[:] = sums[:, 1:] / np.maximum(
-            sums[:, :1] + self.learner.leaf_l2 / self.space.total, 1e-300
-        )
-        constrain(tree, tree.values)
+        mass = sums[:, 0] + self.learner.leaf_l2 / self.space.total
+        np.divide(sums[:, 1:], mass[:, None], out=values, where=sums[:, :1] > 0.0)
+        values[:] = nearest_monotone(tree, values, mass)
         return tree, sums
 
 
-def constrain(tree: TreeFunction, values: Array) -> None:
-    """Make leaf values monotone, in place: at each such split the two sides are cut where they meet."""
+def nearest_monotone(tree: TreeFunction, values: Array, mass: Array) -> Array:
+    """Project leaf values, weighted by `mass`, on those that are monotone (each output for itself).
+
+    Monotone means: at a split on such a feature no value on the low side exceeds one on the high side.  Two
+    inputs that differ only in that feature part at such a split, so this is enough, whatever the other
+    features; a positive multiple of such a tree, and a sum, is monotone again.
+
+    From the leaves up: let both sides be projected already.  With a bound m between them the projection of
+    either side is the one without it, cut off at m (true of isotonic regression under any partial order).
+    What that costs is convex in m, and its slope, Σ over the leaves that are cut of mass · (m − value), is
+    continuous, since the mean over a level of a projection is the level.  So m is where the slope is 0.
+
+    It is the projection v* on a convex cone, so ⟨values, v*⟩ = ‖v*‖² ≥ 0: its coefficient is never negative.
+    """
     if tree.monotone is None:
-        return
-    below = _leaves_below(tree)
-    for node in np.flatnonzero(tree.feature >= 0):
+        return values
+    found, below = values.copy(), _leaves_below(tree)
+    for node in np.flatnonzero(tree.feature >= 0)[::-1]:
         sign = tree.monotone[tree.feature[node]]
         if sign == 0:
             continue
         low, high = (below[tree.child[node] + side] for side in ((0, 1) if sign > 0 else (1, 0)))
-        top, bottom = values[low].max(axis=0), values[high].min(axis=0)
-        middle, crossed = (top + bottom) / 2, top > bottom
-        values[low] = np.where(crossed, np.minimum(values[low], middle), values[low])
-        values[high] = np.where(crossed, np.maximum(values[high], middle), values[high])
+        for k in range(values.shape[1]):
+            a, b = found[low, k], found[high, k]
+            if a.max() > b.min():
+                m = _meeting_point(a, values[low, k], mass[low], b, values[high, k], mass[high])
+                found[low, k], found[high, k] = np.minimum(a, m), np.maximum(b, m)
+    return found
+
+
+def _meeting_point(
+    low: Array, low_value: Array, low_mass: Array, high: Array, high_value: Array, high_mass: Array
+) -> float:
+    """Return the best m for min(low, m), max(high, m): where the slope of the cost changes its sign."""
+    points = np.unique(np.concatenate([low, high]))
+    points = points[(points >= high.min()) & (points <= low.max())]
+
+    def slope(m: float) -> float:
+        cut, raised = low > m, high < m
+        return float(low_mass[cut] @ (m - low_value[cut]) + high_mass[raised] @ (m - high_value[raised]))
+
+    slopes = np.array([slope(m) for m in points])
+    at = int(np.searchsorted(slopes > 0.0, True))
+    if at == 0 or at == len(points):
+        return float(points[min(at, len(points) - 1)])
+    (left, right), (fall, rise) = points[at - 1 : at + 1], slopes[at - 1 : at + 1]
+    return float(np.clip(left + (right - left) * -fall / (rise - fall), left, right))
 
 
 def _leaves_below(tree: TreeFunction) -> list[NDArray[np.int64]]:
@@ -297,10 +343,12 @@ class TreeTarget(DenseTarget):
         norm = math.sqrt(float(np.einsum("nk,nk->", V[:, 1:], self.values)))
         if norm == 0.0:
             return ZERO
-        tree, sums = self.hypotheses.grow(V, rng)
+        in_units(V)
+        tree, sums = self.hypotheses.grow(V, ROUNDING * norm * norm, rng)
         squared = float(np.einsum("l,lk,lk->", sums[:, 0], tree.values, tree.values))
         inner = float(np.einsum("lk,lk->", sums[:, 1:], tree.values))
-        if squared <= 0.0 or inner <= 0.0:
+        # The coefficient is positive, so that what is monotone stays so; what is all rounding is nothing.
+        if squared <= 0.0 or inner <= ROUNDING * norm * math.sqrt(squared):
             return ZERO
         length = inner / math.sqrt(squared)
         return Direction(((inner / squared, tree),), length, length / norm)
@@ -330,12 +378,14 @@ class Tree:
         "random": one cut drawn for each feature and node (extremely randomised trees), the best of these;
         "auto": that for several outputs, else "best".
     row_share, column_share : float
-        The share of rows and columns that a tree is grown on, drawn anew for each; the values of its leaves
-        are those of all rows.
+        The share of rows (for a ranker, of queries) and columns that a tree is grown on, drawn anew for each;
+        the values of its leaves are those of all rows.
     max_bins : int
-        At most 255.
+        At most 255.  Sparse inputs are written out, a byte per number.
     monotone : dict or sequence, optional
-        Column → 1 (predictions must not fall), −1 (must not rise): exact, whatever the loss.
+        Column → 1 (predictions must not fall), −1 (must not rise) or 0: exact, whatever the loss and the other
+        columns.  Columns are numbers or, in a dict, names; not categorical.  Nothing is said about missing
+        values.
 
     """
 
@@ -352,8 +402,7 @@ class Tree:
 
     name: ClassVar[str] = "tree"
     #: What the estimators' "auto" means with trees (docs/generalisation.md): how much of the residual is
-    #: kept, the
-    #: step, and the width of the envelope for losses that are not smooth.
+    #: kept, the step, and the width of the envelope for losses that are not smooth.
     decay: ClassVar[float] = 0.7
     step: ClassVar[str] = "refit"
     envelope: ClassVar[float] = 3.0
@@ -390,24 +439,56 @@ class Tree:
             isinstance(self.max_bins, Integral) and 2 <= self.max_bins <= MAX_BINS,
             f"between 2 and {MAX_BINS}",
         )
+        given = self.monotone
+        fine = given is None or isinstance(given, Mapping) or np.ndim(given) == 1
+        signs = given.values() if isinstance(given, Mapping) else () if given is None or not fine else given
+        fine = fine and all(isinstance(sign, Integral) and int(sign) in (-1, 0, 1) for sign in signs)
+        need("monotone", fine, "a dict from columns, or a sequence with an entry for each, to -1, 0 or 1")
 
     def draws_cuts(self, n_outputs: int) -> bool:
         """Return whether cuts are drawn at random."""
         return self.splits == "random" or (self.splits == "auto" and n_outputs > 1)
 
-    def signs(self, n_features: int) -> NDArray[np.int64]:
+    def with_names(self, names: Any) -> Tree:
+        """Return the learner with the names of columns turned into numbers."""
+        if not isinstance(self.monotone, Mapping) or not any(isinstance(j, str) for j in self.monotone):
+            return self
+        numbers = {} if names is None else {name: j for j, name in enumerate(names)}
+        unknown = [j for j in self.monotone if isinstance(j, str) and j not in numbers]
+        if unknown:
+            raise ValueError(f"`monotone` of a tree names column {unknown[0]!r}, which `X` does not have")
+        return replace(self, monotone={numbers.get(j, j): sign for j, sign in self.monotone.items()})
+
+    def signs(self, categorical: NDArray[np.bool_]) -> NDArray[np.int64]:
         """Return how the *gradient* must move along each feature: against the predictions."""
+        given, n_features = self.monotone, len(categorical)
         signs = np.zeros(n_features, np.int64)
-        if self.monotone is not None:
-            pairs = self.monotone.items() if isinstance(self.monotone, dict) else enumerate(self.monotone)
-            for j, sign in pairs:
-                signs[j] = -sign
+        if given is None:
+            return signs
+        if not isinstance(given, Mapping) and len(given) != n_features:
+            raise ValueError(f"`monotone` of a tree must have {n_features} entries, got {len(given)}")
+        for j, sign in given.items() if isinstance(given, Mapping) else enumerate(given):
+            if not isinstance(j, Integral) or not 0 <= j < n_features:
+                raise ValueError(
+                    f"`monotone` of a tree must name columns between 0 and {n_features - 1}, got {j!r}"
+                )
+            if sign != 0 and categorical[j]:
+                raise ValueError(
+                    f"`monotone` of a tree names column {j}, which is categorical: it has no order"
+                )
+            signs[j] = -sign
         return signs
 
     def bind(
-        self, X: Any, space: FunctionSpace, categorical: Any = None, n_threads: int = 1, mapper: Any = None
+        self,
+        X: Any,
+        space: FunctionSpace,
+        categorical: Any = None,
+        n_threads: int = 1,
+        mapper: Any = None,
+        groups: Any = None,
     ) -> TreeSet:
-        """Bin the training inputs."""
+        """Bin the training inputs; with `groups` (numbers) `row_share` draws whole groups."""
         if mapper is None:
             mask = np.zeros(X.shape[1], bool)
             if categorical is not None:
@@ -418,4 +499,4 @@ class Tree:
             else:
                 X = np.asarray(X, float)
             mapper = RowMapper(BinMapper.fit(X, space, self.max_bins, mask, n_threads))
-        return TreeSet(self, mapper, mapper.encode(X, n_threads), space)
+        return TreeSet(self, mapper, mapper.encode(X, n_threads), space, groups)

@@ -314,10 +314,10 @@ class Functional(ABC):
         """Return R, without the ridge term, as a piecewise linear functional, if it is one."""
         return None
 
-    def best_shifts(self, F: Array, leaf: Any, values: Array) -> Array | None:
+    def best_shifts(self, F: Array, base: Array, leaf: Any, values: Array) -> Array | None:
         """Return what to add in each leaf to make R smallest, along −`values` where there is no formula.
 
-        None where the rows of different leaves are coupled.
+        The ridge term pulls to `base`.  None where the rows of different leaves are coupled.
         """
         return None
 
@@ -371,25 +371,34 @@ class Pointwise(Functional):
         """Return the loss's pieces."""
         return self.loss.pieces(self.y, self.n_outputs, self.space)
 
-    def best_shifts(self, F: Array, leaf: Any, values: Array) -> Array:
-        """Ask the loss for a formula, or search along the values: a number per leaf."""
+    def best_shifts(self, F: Array, base: Array, leaf: Any, values: Array) -> Array:
+        """Ask the loss for a formula, or search along −values (along the formula, if R has a ridge term)."""
         found = self.loss.best_shifts(F, self.y, self.space.weight, leaf, len(values))
-        if found is not None:
+        if found is not None and self.l2 == 0.0:
             return found
+        toward = -values if found is None else found
 
         def slopes(steps: Array) -> Array:
-            G = self.losses(F - (steps[:, None] * values)[leaf])[1]
-            along = np.einsum("n,nk,nk->n", -self.space.weight, G, values[leaf])
+            at = F + (steps[:, None] * toward)[leaf]
+            G = self.losses(at)[1] + self.l2 * (at - base)
+            along = np.einsum("n,nk,nk->n", self.space.weight, G, toward[leaf])
             return np.bincount(leaf, along, len(values)).astype(float, copy=False)
 
-        known = self.constants.smoothness
-        if known is not None:  # 1/Λ is safe; far beyond it a pure leaf would buy confidence
-            first, most = 1.0 / known, MAX_REFIT / known
-        else:
-            value, G = self.evaluate(F)
-            floor = self.constants.minimum or 0.0
-            first, most = abs(value - floor) / max(self.space.norm(G) ** 2, 1e-300) or 1.0, np.inf
-        return -roots(slopes, len(values), first, most)[:, None] * values
+        first, most = (1.0, 1.0) if found is not None else self._step_sizes(F, toward)
+        return roots(slopes, len(values), first, most)[:, None] * toward
+
+    def _step_sizes(self, F: Array, toward: Array) -> tuple[float, Any]:
+        """Return where to begin a search for the step of each leaf, and how far to go: free of units."""
+        smoothness, minimum = self.constants.smoothness, self.constants.minimum
+        if smoothness is not None:  # 1/Λ is safe; far beyond it a pure leaf would buy confidence
+            return 1.0 / smoothness, MAX_REFIT / smoothness
+        value, G = self.evaluate(F)
+        norm = self.space.norm(G)
+        if minimum is None or value <= minimum or norm == 0.0:
+            return abs(value) / max(norm * norm, 1e-300) or 1.0, np.inf
+        # No point at which R is the minimum is nearer than this.
+        distance, lengths = (value - minimum) / norm, np.linalg.norm(toward, axis=1)
+        return distance / norm, MAX_REFIT * distance / np.maximum(lengths, 1e-300)
 
     def evaluate(self, F: Array) -> tuple[float, Array]:
         """R[F] and a subgradient, without the ridge term."""
@@ -432,20 +441,34 @@ def residual_sign(F: Array, y: Array) -> Array:
     return np.where(close, 0.0, np.sign(difference))
 
 
-def leaf_quantiles(residuals: Array, weight: Array, leaf: Any, n_leaves: int, q: float) -> Array:
-    """Return the weighted quantile of each column in each leaf, as `weighted_quantile` does."""
+def leaf_quantiles(residuals: Array, weight: Array, leaf: Any, n_leaves: int, q: Any) -> Array:
+    """Return the weighted q-quantile of each column in each leaf, 0 where a leaf has no rows.
+
+    `q` is a number, or one for each leaf.  As in `weighted_quantile`, the smallest value with at least a
+    share q of the weight at or below it; in whole numbers, so that neither rows before a leaf nor their
+    order can matter.
+    """
+    units = np.rint(weight * 2.0**60).astype(np.int64)
+    count = np.bincount(leaf, minlength=n_leaves)
+    held = np.flatnonzero(count)
+    last = np.cumsum(count)[held] - 1
+    first = last - count[held] + 1
     out = np.zeros((n_leaves, residuals.shape[1]))
-    mass = np.bincount(leaf, weight, n_leaves)
     for k in range(residuals.shape[1]):
         order = np.lexsort((residuals[:, k], leaf))
-        reached = np.cumsum(weight[order])
-        ends = np.cumsum(mass)
-        wanted = ends - mass * (1.0 - q * (1.0 - 1e-12))
-        last = np.cumsum(np.bincount(leaf, minlength=n_leaves)) - 1
-        first = np.concatenate([[0], last[:-1] + 1])
+        reached = np.cumsum(units[order])
+        before = reached[first] - units[order[first]]
+        share = np.broadcast_to(q, n_leaves)[held] * (reached[last] - before)
+        # What was rounded makes no difference: a row of weight 2 is the row twice.
+        wanted = before + np.maximum(np.rint(share).astype(np.int64) - count[held] - 256, 1)
         at = np.clip(np.searchsorted(reached, wanted), first, last)
-        out[:, k] = np.where(mass > 0.0, residuals[order[at], k], 0.0)
+        out[held, k] = residuals[order[at], k]
     return out
+
+
+def leaf_sums(columns: Array, weight: Array, leaf: Any, n_leaves: int) -> Array:
+    """Return Σ p_n columns_n over the rows of each leaf."""
+    return np.stack([np.bincount(leaf, weight * column, n_leaves) for column in columns.T], axis=1)
 
 
 def weighted_quantile(y: Array, weight: Array, q: float) -> Array:

@@ -99,17 +99,20 @@ class LocalScores:
 
     def refitted(self, direction: Direction) -> Direction | None:
         """Return the same leaves with the values that lower R most."""
-        found = direction.terms[0][1].leaves(self.inputs) if len(direction.terms) == 1 else None
-        if found is None:
+        leaves = direction.terms[0][1].leaves(self.inputs) if len(direction.terms) == 1 else None
+        if leaves is None:
             return None
-        (weight, h), (leaf, values) = direction.terms[0], found
-        shifts = self.objective.best_shifts(self.F, leaf, weight * values)
+        (weight, h), (leaf, values) = direction.terms[0], leaves
+        shifts = self.objective.best_shifts(self.F, self.base, leaf, weight * values)
         if shifts is None:
             return None
-        refitted = h.with_values(-shifts)
         mass = np.bincount(leaf, self.objective.space.weight, len(shifts))
-        norm = math.sqrt(float(mass @ (refitted.leaves(self.inputs)[1] ** 2).sum(axis=1)))  # type: ignore[index]
-        return Direction(((1.0, refitted),), norm)
+        refitted = h.with_values(-shifts, mass)
+        values = refitted.leaves(self.inputs)[1]  # type: ignore[index]
+        found = Direction(((1.0, refitted),), math.sqrt(float(mass @ (values**2).sum(axis=1))))
+        if not np.array_equal(values, -shifts) and not self.along(found)(-1.0) <= self.value():
+            return None  # constraints took away what the leaves had gained
+        return found
 
     def distance(self) -> float:
         """‖F − base‖."""

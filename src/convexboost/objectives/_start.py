@@ -87,16 +87,16 @@ def _root(slope: Callable[[float], float], start: float) -> float:
 
 
 def roots(
-    slopes: Callable[[Array], Array], count: int, first: float, most: float = math.inf, rounds: int = 8
+    slopes: Callable[[Array], Array], count: int, first: float, most: Any = math.inf, rounds: int = 8
 ) -> Array:
     """Return a root in [0, most] of each of many non-decreasing functions, by a few evaluations of them all.
 
-    It is never beyond the root: a function without one in sight stops at the last point tried.
+    It is never beyond the root, so that a convex function with these slopes has not risen; one without a root
+    in sight stops at the last point tried, one that is not negative at 0 stays there.
     """
-    low, high, at = np.zeros(count), np.full(count, np.inf), np.full(count, first)
-    below, above = slopes(low), np.full(count, np.nan)
-    low_slope = below.copy()
-    done = ~(below < 0.0)
+    low, high, at = np.zeros(count), np.full(count, np.inf), np.minimum(np.full(count, first), most)
+    low_slope, above = slopes(low), np.full(count, np.nan)
+    done = ~(low_slope < 0.0)
     for _ in range(rounds):
         s = slopes(np.where(done, 0.0, at))
         negative = s < 0.0
