@@ -314,6 +314,7 @@ def test_sparse_and_dense_inputs_give_the_same_bits(name, max_bins):
             output="last",
             start=np.zeros(2),
             step="inverse_sqrt",
+            random_state=0,
         )
         predictions += [
             result.model.predict(X),

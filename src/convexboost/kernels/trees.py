@@ -1,7 +1,7 @@
 """Growing a tree with vector leaves on binned rows, best leaf first.
 
 `codes` is (n_samples, n_features) uint8; bin b of feature j is row offsets[j] + b of a histogram.  A row of
-`V` is the weight of a sample and, behind it, weight times target, all of it whole numbers of a unit (`in_units`):
+`V` is the weight of a sample and, behind it, weight times target, in whole numbers of a unit (`in_units`):
 sums are then exact, whatever the order of the rows, and a difference of histograms leaves exactly 0 in an
 empty bin.  A node's rows are `order[begin:end]`; its split is a set of bins that go left, 256 bits, whatever
 kind of feature it is on.

@@ -383,9 +383,9 @@ class Tree:
     max_bins : int
         At most 255.  Sparse inputs are written out, a byte per number.
     monotone : dict or sequence, optional
-        Column → 1 (predictions must not fall), −1 (must not rise) or 0: exact, whatever the loss and the other
-        columns.  Columns are numbers or, in a dict, names; not categorical.  Nothing is said about missing
-        values.
+        Column → 1 (predictions must not fall), −1 (must not rise) or 0: exact, whatever the loss and the
+        other columns.  Columns are numbers or, in a dict, names; not categorical.  Nothing is said about
+        missing values.
 
     """
 
@@ -473,9 +473,7 @@ class Tree:
                     f"`monotone` of a tree must name columns between 0 and {n_features - 1}, got {j!r}"
                 )
             if sign != 0 and categorical[j]:
-                raise ValueError(
-                    f"`monotone` of a tree names column {j}, which is categorical: it has no order"
-                )
+                raise ValueError(f"`monotone` of a tree names column {j}, which is categorical")
             signs[j] = -sign
         return signs
 

@@ -18,7 +18,7 @@ def exponential(F: Array) -> tuple[Array, Array]:
 
 
 def log_ratio(A: Array, B: Array) -> Array:
-    """log A/B for A, B ≥ 0: infinite where one is 0, 0 where both are."""
+    """Return log A/B for A, B ≥ 0: infinite where one is 0, 0 where both are."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where((A == 0.0) & (B == 0.0), 0.0, np.log(A) - np.log(B))
 

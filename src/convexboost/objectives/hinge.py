@@ -46,8 +46,8 @@ class Hinge(MarginLoss):
     def best_shifts(self, F: Array, y: Any, weight: Array, leaf: Any, n_leaves: int) -> Array:
         """Return the quantile of the shifts that bring rows to their margin, at the share of class 1.
 
-        The slope in a leaf goes from minus the weight of class 1 up to the weight of class 0, by the weight of
-        a row at each of these shifts.
+        The slope in a leaf goes from minus the weight of class 1 up to the weight of class 0, by the
+        weight of a row at each of these shifts.
         """
         mass, ones = (np.bincount(leaf, weight * part, n_leaves) for part in (np.ones(len(y)), y == 1))
         share = ones / np.maximum(mass, 1e-300)
