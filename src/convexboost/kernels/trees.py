@@ -9,6 +9,7 @@ kind of feature it is on.
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 #: Rows handled together: their values stay in the cache while all features are visited.
 BLOCK = 256
@@ -19,7 +20,7 @@ BEGIN, END, SLOT, DEPTH, FEATURE, CHILD = 0, 1, 2, 3, 4, 5
 BETTER = 1e-9
 
 
-def in_units(V):
+def in_units(V: NDArray[np.float64]) -> None:
     """Round each column to multiples of a power of two so small that every sum of its rows is exact."""
     # A little more than the sum of absolute values: neither its rounding nor the order of rows can matter.
     exponent = np.frexp(1.0001 * np.abs(V).sum(axis=0))[1] - 52

@@ -468,7 +468,7 @@ class Tree:
         if not isinstance(given, Mapping) and len(given) != n_features:
             raise ValueError(f"`monotone` of a tree must have {n_features} entries, got {len(given)}")
         for j, sign in given.items() if isinstance(given, Mapping) else enumerate(given):
-            if not isinstance(j, Integral) or not 0 <= j < n_features:
+            if not isinstance(j, Integral) or not 0 <= int(j) < n_features:
                 raise ValueError(
                     f"`monotone` of a tree must name columns between 0 and {n_features - 1}, got {j!r}"
                 )

@@ -106,7 +106,7 @@ class LocalScores:
         shifts = self.objective.best_shifts(self.F, self.base, leaf, weight * values)
         if shifts is None:
             return None
-        mass = np.bincount(leaf, self.objective.space.weight, len(shifts))
+        mass = np.bincount(leaf, self.objective.space.weight, len(shifts)).astype(float, copy=False)
         refitted = h.with_values(-shifts, mass)
         values = refitted.leaves(self.inputs)[1]  # type: ignore[index]
         found = Direction(((1.0, refitted),), math.sqrt(float(mass @ (values**2).sum(axis=1))))
