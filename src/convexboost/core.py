@@ -171,6 +171,10 @@ class Change(NamedTuple):
     plus: Codes  #: what it was in these rows
 
 
+#: The best common value of some leaves in one output.
+Pooled = Callable[[Any, int], float]
+
+
 class Hypothesis(ABC):
     """A function h from inputs to R^k.  It can be evaluated at any inputs, not only the training ones."""
 
@@ -186,10 +190,10 @@ class Hypothesis(ABC):
         """Return (leaf of each row, value of each leaf), if h is constant on leaves."""
         return None
 
-    def with_values(self, values: Array, mass: Array) -> Self:
-        """Return the same leaves with other values, or the nearest that constraints allow.
+    def with_values(self, values: Array, pooled: Pooled) -> Self:
+        """Return the same leaves with other values; with constraints, the best that they allow.
 
-        `mass` is the weight of each leaf.
+        These come from `pooled`: the best common value, in one output, of leaves that must have one.
         """
         raise NotImplementedError
 

@@ -89,8 +89,8 @@ def test_regression_is_monotone(options, splits):
     rng = np.random.default_rng(1)
     assert sweep(model.predict, X, 0, 1, rng) + sweep(model.predict, X, 3, -1, rng) > 0.0
     for _, tree in model.model_.terms:
-        mass = np.ones(len(tree.values))
-        np.testing.assert_array_equal(module.nearest_monotone(tree, tree.values, mass), tree.values)
+        pooled = module.means(tree.values, np.ones(len(tree.values)))
+        np.testing.assert_array_equal(module.nearest_monotone(tree, tree.values, pooled), tree.values)
 
 
 def test_without_constraints_it_is_not_monotone():

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 
 from convexboost.core import FunctionSpace, Gradient
 from convexboost.learners.stump import Stump
@@ -25,6 +26,7 @@ from convexboost.objectives.quantiles import Quantiles
 from convexboost.steps import Refit
 from convexboost.train import boost
 from tests.contracts.conftest import LOSSES, count_classes, groups_of, loss, outputs, targets
+from tests.learners.test_tree import constraints
 
 N = 60
 
@@ -266,6 +268,40 @@ def test_ridge_is_part_of_what_is_minimised():
 
 
 # --- constraints -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("q", [0.2, 0.5])
+def test_refit_within_constraints_is_exact(q, seed):
+    """For quantiles, against a linear program over the leaf values."""
+    rng = np.random.default_rng(seed)
+    X, weight = rng.normal(size=(80, 2)), rng.uniform(0.5, 2.0, 80)
+    space = FunctionSpace.of(80, weight)
+    y, F = rng.normal(size=(80, 1)), rng.normal(size=(80, 1))
+    H = Tree(monotone=[1, -1], min_samples_leaf=5, splits="random").bind(X, space)
+    objective = Quantile(q).bind(y, space)
+    scores = objective.scores(H.inputs, np.zeros(1), F)
+    delta = H.zero(1)
+    delta.add(Gradient(rng.normal(size=(80, 1)), space))
+    h = delta.project(rng)
+    tree, leaf = h.terms[0][1], H.inputs.leaves(h.terms[0][1])
+    n_leaves, pairs = len(tree.values), constraints(tree)
+    assert len(pairs) > 3
+    # Variables: the shift of each leaf, and what each row is above and below its target.
+    order = np.zeros((len(pairs), n_leaves + 160))
+    for i, (low, high) in enumerate(pairs):  # values are minus the shifts
+        order[i, high], order[i, low] = 1.0, -1.0
+    rows = np.hstack([np.eye(n_leaves)[leaf], -np.eye(80), np.eye(80)])
+    cost = np.concatenate([np.zeros(n_leaves), (1 - q) * space.weight, q * space.weight])
+    bounds = [(None, None)] * n_leaves + [(0, None)] * 160
+    best = linprog(cost, order, np.zeros(len(pairs)), rows, (y - F)[:, 0], bounds).fun
+    shifts = objective.best_shifts(F, 0.0, leaf, tree.values)
+    found = tree.with_values(-shifts, lambda leaves, k: -float(objective.best_shift(F, leaf, leaves)[k]))
+    assert all(found.values[low] <= found.values[high] for low, high in pairs)
+    assert objective.value(F - found.values[leaf]) == pytest.approx(best, rel=1e-9)
+    refitted = scores.refitted(h)
+    if best <= scores.value() * (1 - 1e-9):
+        np.testing.assert_array_equal(refitted.terms[0][1].values, found.values)
 
 
 def test_refit_that_constraints_spoil_is_not_taken():

@@ -93,7 +93,7 @@ class BinFunction(Hypothesis):
         """Return the leaf of each row, and the values."""
         return self.leaf_of_bin[inputs.column(self.feature)], self.values
 
-    def with_values(self, values: Array, mass: Array) -> Self:
+    def with_values(self, values: Array, pooled: Any) -> Self:
         """Return the same leaves with other values."""
         return replace(self, values=values)
 

@@ -13,7 +13,17 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from convexboost.core import ROUNDING, ZERO, Array, Direction, FunctionSpace, Gradient, Hypothesis, Term
+from convexboost.core import (
+    ROUNDING,
+    ZERO,
+    Array,
+    Direction,
+    FunctionSpace,
+    Gradient,
+    Hypothesis,
+    Pooled,
+    Term,
+)
 from convexboost.kernels import parallel
 from convexboost.kernels.histogram import add_lookup
 from convexboost.kernels.trees import (
@@ -54,9 +64,9 @@ class TreeFunction(Hypothesis):
         """Return the leaf of each row, and the values."""
         return inputs.leaves(self), self.values
 
-    def with_values(self, values: Array, mass: Array) -> TreeFunction:
-        """Return the same leaves with the nearest values that are monotone where they must be."""
-        return replace(self, values=nearest_monotone(self, values, mass))
+    def with_values(self, values: Array, pooled: Pooled) -> TreeFunction:
+        """Return the same leaves with the best values that are monotone where they must be."""
+        return replace(self, values=nearest_monotone(self, values, pooled))
 
     def add_to(self, F: Array, inputs: Any, weight: float) -> None:
         """F += weight * h(inputs)."""
@@ -256,23 +266,25 @@ class TreeSet:
         leaf_sums(self.inputs.leaves(tree), V, sums)
         mass = sums[:, 0] + self.learner.leaf_l2 / self.space.total
         np.divide(sums[:, 1:], mass[:, None], out=values, where=sums[:, :1] > 0.0)
-        values[:] = nearest_monotone(tree, values, mass)
+        values[:] = nearest_monotone(tree, values, means(values.copy(), mass))
         return tree, sums
 
 
-def nearest_monotone(tree: TreeFunction, values: Array, mass: Array) -> Array:
-    """Project leaf values, weighted by `mass`, on those that are monotone (each output for itself).
+def nearest_monotone(tree: TreeFunction, values: Array, pooled: Pooled) -> Array:
+    """Return the best leaf values that are monotone, from the best without constraints, output by output.
+
+    `pooled` is the best common value of some leaves: their mean gives the projection of `values`.
 
     Monotone means: at a split on such a feature no value on the low side exceeds one on the high side.  Two
     inputs that differ only in that feature part at such a split, so this is enough, whatever the other
     features; a positive multiple of such a tree, and a sum, is monotone again.
 
-    From the leaves up: let both sides be projected already.  With a bound m between them the projection of
-    either side is the one without it, cut off at m (true of isotonic regression under any partial order).
-    What that costs is convex in m, and its slope, Σ over the leaves that are cut of mass · (m − value), is
-    continuous, since the mean over a level of a projection is the level.  So m is where the slope is 0.
+    From the leaves up: let both sides be at their best already.  With a bound m between them the best of
+    either side is the one without it, cut off at m (true of isotonic regression for convex losses under any
+    partial order), and what that costs is convex in m.  So the leaves that are cut have the value m, and m is
+    the best common value of just these.
 
-    It is the projection v* on a convex cone, so ⟨values, v*⟩ = ‖v*‖² ≥ 0: its coefficient is never negative.
+    Projected, v* lies in a convex cone, so ⟨values, v*⟩ = ‖v*‖² ≥ 0: its coefficient is never negative.
     """
     if tree.monotone is None:
         return values
@@ -285,28 +297,30 @@ def nearest_monotone(tree: TreeFunction, values: Array, mass: Array) -> Array:
         for k in range(values.shape[1]):
             a, b = found[low, k], found[high, k]
             if a.max() > b.min():
-                m = _meeting_point(a, values[low, k], mass[low], b, values[high, k], mass[high])
+                m = _meeting_point(low, a, high, b, pooled, k)
                 found[low, k], found[high, k] = np.minimum(a, m), np.maximum(b, m)
     return found
 
 
-def _meeting_point(
-    low: Array, low_value: Array, low_mass: Array, high: Array, high_value: Array, high_mass: Array
-) -> float:
-    """Return the best m for min(low, m), max(high, m): where the slope of the cost changes its sign."""
-    points = np.unique(np.concatenate([low, high]))
-    points = points[(points >= high.min()) & (points <= low.max())]
+def _meeting_point(low: Any, a: Array, high: Any, b: Array, pooled: Pooled, k: int) -> float:
+    """Return the best m for min(a, m), max(b, m): between two levels the same leaves are cut."""
+    levels = np.unique(np.concatenate([a, b]))
+    levels = levels[(levels >= b.min()) & (levels <= a.max())]
+    first, last = 0, len(levels) - 2
+    while True:
+        i = (first + last) // 2
+        m = pooled(np.concatenate([low[a >= levels[i + 1]], high[b <= levels[i]]]), k)
+        if m > levels[i + 1] and i < last:
+            first = i + 1
+        elif m < levels[i] and i > first:
+            last = i - 1
+        else:
+            return float(np.clip(m, levels[i], levels[i + 1]))
 
-    def slope(m: float) -> float:
-        cut, raised = low > m, high < m
-        return float(low_mass[cut] @ (m - low_value[cut]) + high_mass[raised] @ (m - high_value[raised]))
 
-    slopes = np.array([slope(m) for m in points])
-    at = int(np.searchsorted(slopes > 0.0, True))
-    if at == 0 or at == len(points):
-        return float(points[min(at, len(points) - 1)])
-    (left, right), (fall, rise) = points[at - 1 : at + 1], slopes[at - 1 : at + 1]
-    return float(np.clip(left + (right - left) * -fall / (rise - fall), left, right))
+def means(values: Array, mass: Array) -> Pooled:
+    """Return the mean of some leaves, as their best common value."""
+    return lambda leaves, k: float(np.average(values[leaves, k], weights=np.maximum(mass[leaves], 1e-300)))
 
 
 def _leaves_below(tree: TreeFunction) -> list[NDArray[np.int64]]:

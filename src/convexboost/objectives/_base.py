@@ -321,6 +321,10 @@ class Functional(ABC):
         """
         return None
 
+    def best_shift(self, F: Array, leaf: Any, leaves: Any) -> Array | None:
+        """Return what to add to all of some leaves to make R smallest; None: no formula."""
+        return None
+
     def advance(
         self, F: Array, lookup: Lookup | None, before: Gradient | None, n_threads: int
     ) -> tuple[float, Gradient]:
@@ -386,6 +390,15 @@ class Pointwise(Functional):
 
         first, most = (1.0, 1.0) if found is not None else self._step_sizes(F, toward)
         return roots(slopes, len(values), first, most)[:, None] * toward
+
+    def best_shift(self, F: Array, leaf: Any, leaves: Any) -> Array | None:
+        """Ask the loss, which sees their rows only."""
+        if self.l2 > 0.0:
+            return None
+        rows = np.flatnonzero(np.isin(leaf, leaves))
+        one = np.zeros(len(rows), np.int64)
+        found = self.loss.best_shifts(F[rows], self.y[rows], self.space.weight[rows], one, 1)
+        return None if found is None else found[0]
 
     def _step_sizes(self, F: Array, toward: Array) -> tuple[float, Any]:
         """Return where to begin a search for the step of each leaf, and how far to go: free of units."""

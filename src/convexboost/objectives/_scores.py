@@ -107,7 +107,14 @@ class LocalScores:
         if shifts is None:
             return None
         mass = np.bincount(leaf, self.objective.space.weight, len(shifts)).astype(float, copy=False)
-        refitted = h.with_values(-shifts, mass)
+
+        def pooled(leaves: Any, k: int) -> float:
+            shift = self.objective.best_shift(self.F, leaf, leaves)
+            if shift is None:  # the nearest to the best of each
+                return -float(np.average(shifts[leaves, k], weights=np.maximum(mass[leaves], 1e-300)))
+            return -float(shift[k])
+
+        refitted = h.with_values(-shifts, pooled)
         values = refitted.leaves(self.inputs)[1]  # type: ignore[index]
         found = Direction(((1.0, refitted),), math.sqrt(float(mass @ (values**2).sum(axis=1))))
         if not np.array_equal(values, -shifts) and not self.along(found)(-1.0) <= self.value():
