@@ -20,11 +20,11 @@ WEIGHT = RNG.uniform(0.5, 2.0, 80) * (RNG.random(80) > 0.1)
 
 
 def regressor(**options):
-    return ConvexBoostRegressor("absolute", "stump", n_rounds=40, **options)
+    return ConvexBoostRegressor("absolute", **{"learner": "stump", "n_rounds": 40, **options})
 
 
 def classifier(**options):
-    return ConvexBoostClassifier("multiclass_hinge", "stump", n_rounds=40, **options)
+    return ConvexBoostClassifier("multiclass_hinge", **{"learner": "stump", "n_rounds": 40, **options})
 
 
 def best_absolute(model, X, y, weight):
