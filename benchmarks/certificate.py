@@ -26,6 +26,7 @@ def seconds(problem: Problem, rounds: int, certificate: bool) -> float:
     """Return the processor time of one fit."""
     model = ConvexBoostClassifier(
         "multiclass_hinge",
+        "stump",
         n_rounds=rounds,
         n_jobs=1,
         certificate=certificate,

@@ -41,7 +41,9 @@ stamps.append(time.perf_counter())
 from convexboost import ConvexBoostClassifier
 stamps.append(time.perf_counter())
 for _ in range(2):
-    model = ConvexBoostClassifier("multiclass_hinge", n_rounds=int(sys.argv[2]), n_jobs=int(sys.argv[3]))
+    model = ConvexBoostClassifier(
+        "multiclass_hinge", "stump", n_rounds=int(sys.argv[2]), n_jobs=int(sys.argv[3])
+    )
     model.fit(X, y)
     stamps.append(time.perf_counter())
 model.predict(X)

@@ -6,8 +6,10 @@ import itertools
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.optimize import minimize
 
 from convexboost.kernels.stumps import CLASS, LEFT, MISSING, RIGHT, VECTOR
+from convexboost.kernels.trees import _draw
 from convexboost.learners._dense import DenseHypothesis, DenseSet
 
 TIE = 1e-9
@@ -319,3 +321,111 @@ def disagreement(grades, f, queries, weight=None, tie=1.0):
                 total += w[i] * w[j]
                 wrong += w[i] * w[j] * (1.0 if f[i] < f[j] else tie * (f[i] == f[j]))
     return wrong / total
+
+
+def tree(codes, offsets, categorical, monotone, V, rules):
+    """Grow a tree by trying every split on the rows themselves, the best leaf first.
+
+    `rules`: max_leaves, max_depth, least, l2, min_gain, random (a seed or None).  Returns the root: a dict
+    with its rows, its best split and, if it was split, its children.
+    """
+    root = {"rows": np.arange(len(V)), "depth": 0, "number": 0}
+    nodes, leaves = [root], [root]
+    root["split"] = tree_split(root, codes, offsets, categorical, monotone, V, rules)
+    while len(leaves) < rules["max_leaves"]:
+        best = None
+        for node in sorted(leaves, key=lambda node: node["number"]):
+            gain = node["split"][0]
+            if gain > (rules["min_gain"] if best is None else best["split"][0] * (1 + TIE)):
+                best = node
+        if best is None:
+            break
+        _, j, left = best["split"]
+        goes_left = np.isin(codes[best["rows"], j], list(left))
+        for side in (goes_left, ~goes_left):
+            child = {"rows": best["rows"][side], "depth": best["depth"] + 1, "number": len(nodes)}
+            child["split"] = tree_split(child, codes, offsets, categorical, monotone, V, rules)
+            nodes.append(child)
+            leaves.append(child)
+        best["children"] = nodes[-2:]
+        leaves = [leaf for leaf in leaves if leaf is not best]
+    return root
+
+
+def tree_split(node, codes, offsets, categorical, monotone, V, rules):
+    """(gain, feature, bins that go left) of a node's best split."""
+    found, rows = (0.0, -1, ()), node["rows"]
+    total = V[rows].sum(axis=0)
+    if node["depth"] >= rules["max_depth"] or total[0] < 2 * rules["least"]:
+        return found
+
+    def score(sums):
+        return float(sums[1:] @ sums[1:]) / (sums[0] + rules["l2"])
+
+    for j in range(len(offsets) - 1):
+        n_bins = offsets[j + 1] - offsets[j] - 1
+        sums = np.array([V[rows[codes[rows, j] == b]].sum(axis=0) for b in range(n_bins + 1)])
+        for left in tree_candidates(j, sums, categorical[j], node["number"], rules["random"]):
+            a = sums[list(left)].sum(axis=0)
+            b = total - a
+            if a[0] < rules["least"] or b[0] < rules["least"] or min(a[0], b[0]) <= 0.0:
+                continue
+            gain = score(a) + score(b) - score(total)
+            rise = b[1:] / (b[0] + rules["l2"]) - a[1:] / (a[0] + rules["l2"])
+            if gain > found[0] * (1 + TIE) and (monotone[j] * rise >= 0).all():
+                found = gain, j, tree_defaults(left, sums, categorical[j])
+    return found
+
+
+def tree_candidates(j, sums, categorical, number, seed):
+    """The sets of bins that may go left, in the order in which ties are decided."""
+    n_bins = len(sums) - 1
+    held = [b for b in range(n_bins + categorical) if sums[b, 0] > 0]
+    if categorical and held:
+        mean = sums[held, 1:].sum(axis=0) / sums[held, 0].sum()
+        means = np.array([sums[b, 1:] / sums[b, 0] - mean for b in held])
+        energy = [sums[b, 0] * float(m @ m) for b, m in zip(held, means, strict=True)]
+        direction = means[next(i for i, e in enumerate(energy) if e * (1 + TIE) >= max(energy))]
+        keys = means @ direction
+        keys = np.rint(keys / (TIE * max(np.abs(keys).max(), 1e-300)))
+        held = [held[i] for i in np.argsort(keys, kind="stable")]
+    has_missing = sums[n_bins, 0] > 0 and not categorical
+    prefixes = [held[: i + 1] if categorical else range(b + 1) for i, b in enumerate(held)]
+    if seed is not None and len(held) > 1:
+        span = len(held) - 1 if categorical else held[-1] - held[0]
+        cut = int(_draw(seed, number, j) * span)
+        prefixes = [held[: cut + 1] if categorical else range(held[0] + cut + 1)]
+    for missing in ([], [n_bins]) if has_missing else ([],):
+        for left in prefixes:
+            yield [*left, *missing]
+
+
+def tree_defaults(left, sums, categorical):
+    """Send left also what this node has no rows of: see `find_split`."""
+    n_bins, default = len(sums) - 1, len(sums) - 1 in left
+    if sums[n_bins, 0] <= 0:
+        weight = sums[left, 0].sum()
+        default = weight > (sums[:, 0].sum() - weight) * (1 + TIE)
+    empty = [b for b in range(n_bins) if sums[b, 0] <= 0] if categorical else []
+    return {*left, *([*empty, n_bins] if default else [])}
+
+
+def tree_leaf(root, row):
+    """The rows of the leaf that a row of codes falls into."""
+    while "children" in root:
+        _, j, left = root["split"]
+        root = root["children"][0 if row[j] in left else 1]
+    return root
+
+
+def nearest_monotone(constraints, values, mass):
+    """argmin Σ mass (v − values)² over v_a ≤ v_b for (a, b) in `constraints`, by quadratic programming."""
+    result = minimize(
+        lambda v: 0.5 * mass @ (v - values) ** 2,
+        np.full(len(values), np.average(values, weights=mass)),
+        jac=lambda v: mass * (v - values),
+        constraints=[{"type": "ineq", "fun": lambda v, a=a, b=b: v[b] - v[a]} for a, b in constraints],
+        method="SLSQP",
+        options={"ftol": 1e-15, "maxiter": 1000},
+    )
+    return result.x

@@ -171,6 +171,10 @@ class Change(NamedTuple):
     plus: Codes  #: what it was in these rows
 
 
+#: The best common value of some leaves in one output.
+Pooled = Callable[[Any, int], float]
+
+
 class Hypothesis(ABC):
     """A function h from inputs to R^k.  It can be evaluated at any inputs, not only the training ones."""
 
@@ -181,6 +185,17 @@ class Hypothesis(ABC):
     def lookup(self, inputs: Any, weight: float) -> tuple[Any, Array] | None:
         """Return (codes, table) with weight · h = table[codes] at the inputs, if h has that form."""
         return None
+
+    def leaves(self, inputs: Any) -> tuple[Any, Array] | None:
+        """Return (leaf of each row, value of each leaf), if h is constant on leaves."""
+        return None
+
+    def with_values(self, values: Array, pooled: Pooled) -> Self:
+        """Return the same leaves with other values; with constraints, the best that they allow.
+
+        These come from `pooled`: the best common value, in one output, of leaves that must have one.
+        """
+        raise NotImplementedError
 
     @classmethod
     def merge(cls, terms: Sequence[Term]) -> Sequence[Term]:
@@ -311,6 +326,13 @@ class Scores(Protocol):
 
     def rescaled(self, shrink: float) -> float:
         """R[start + shrink (F − start)]; F does not move."""
+
+    def refitted(self, direction: Direction) -> Direction | None:
+        """Return the same leaves with values such that R[F − direction] is smallest, leaf by leaf.
+
+        None where the direction has no leaves, the rows of different leaves are coupled, or constraints on
+        the leaves leave nothing to gain that way.
+        """
 
     def distance(self) -> float:
         """‖F − start‖."""

@@ -279,7 +279,7 @@ class Absent:
 
 sys.meta_path.insert(0, Absent())
 from convexboost import ConvexBoostClassifier
-print(ConvexBoostClassifier(n_rounds=5).fit([[0], [1], [2]], [0, 0, 1]).predict([[5]]))
+print(ConvexBoostClassifier(learner="stump", n_rounds=5).fit([[0], [1], [2]], [0, 0, 1]).predict([[5]]))
 """
     assert python(code).strip() == "[1]"
 

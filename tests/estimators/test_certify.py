@@ -20,11 +20,11 @@ WEIGHT = RNG.uniform(0.5, 2.0, 80) * (RNG.random(80) > 0.1)
 
 
 def regressor(**options):
-    return ConvexBoostRegressor("absolute", n_rounds=40, **options)
+    return ConvexBoostRegressor("absolute", **{"learner": "stump", "n_rounds": 40, **options})
 
 
 def classifier(**options):
-    return ConvexBoostClassifier("multiclass_hinge", n_rounds=40, **options)
+    return ConvexBoostClassifier("multiclass_hinge", **{"learner": "stump", "n_rounds": 40, **options})
 
 
 def best_absolute(model, X, y, weight):
@@ -57,10 +57,10 @@ def test_the_exact_optimum(learner, weight):
     ("model", "y"),
     [
         (regressor(l2=0.1), Y),
-        (ConvexBoostRegressor("half_squared", n_rounds=40, l2=0.1), np.column_stack([Y, -Y])),
+        (ConvexBoostRegressor("half_squared", "stump", n_rounds=40, l2=0.1), np.column_stack([Y, -Y])),
         (classifier(l2=0.1), LABELS),
         (classifier(l2=0.1, learner="class_stump"), LABELS),
-        (ConvexBoostClassifier("softmax", n_rounds=40, l2=0.1), LABELS),
+        (ConvexBoostClassifier("softmax", "stump", n_rounds=40, l2=0.1), LABELS),
     ],
 )
 @pytest.mark.parametrize("form", ["dense", "sparse", "missing", "frame"])
@@ -162,7 +162,7 @@ def test_bad_input():
     with pytest.raises(ValueError, match="`offset` must have 3 columns, got 1"):
         model.certify(X, LABELS, offset=np.zeros(80))
     with pytest.raises(ValueError, match="`exact` needs a piecewise linear loss"):
-        ConvexBoostClassifier(n_rounds=3).fit(X, LABELS).certify(X, LABELS, exact=True)
+        ConvexBoostClassifier(learner="stump", n_rounds=3).fit(X, LABELS).certify(X, LABELS, exact=True)
     with pytest.raises(ValueError, match=r"`exact` needs `l2`=0, got 0\.5"):
         regressor(l2=0.5).fit(X, Y).certify(X, Y, exact=True)
     with pytest.raises(ValueError, match="`y` must have 1 outputs like the model, got 2"):

@@ -80,8 +80,8 @@ def test_a_users_loss_starts_from_its_best_constant():
 def test_losses_with_a_vanishing_second_derivative_train(loss):
     """dmlc/xgboost #1428, #2602, #7674: custom Huber never splits or diverges; MAE 33 instead of 0.9."""
     X, y = load_diabetes(return_X_y=True)
-    model = ConvexBoostRegressor(loss, n_rounds=100).fit(X, y)
-    absolute = ConvexBoostRegressor("absolute", n_rounds=100).fit(X, y)
+    model = ConvexBoostRegressor(loss, "stump", n_rounds=100).fit(X, y)
+    absolute = ConvexBoostRegressor("absolute", "stump", n_rounds=100).fit(X, y)
     errors = [mean_absolute_error(y, m.predict(X)) for m in (model, absolute)]
     assert errors[0] < 1.1 * errors[1]
     assert np.isfinite(model.history_["objective"]).all()

@@ -386,9 +386,9 @@ def fold():
     parts = letor(1, 2, 3), letor(4), letor(5)
     (X, y, qid), (X_val, y_val, qid_val), _ = parts
     models = {
-        algorithm: ConvexBoostRanker(algorithm=algorithm, n_rounds=100, early_stopping=True).fit(
-            X, y, qid, X_val=X_val, y_val=y_val, qid_val=qid_val
-        )
+        algorithm: ConvexBoostRanker(
+            "ranking_hinge", "stump", algorithm, n_rounds=100, early_stopping=True
+        ).fit(X, y, qid, X_val=X_val, y_val=y_val, qid_val=qid_val)
         for algorithm in ("naive", "residual")
     }
     best = min((disagreement(y, s * X[:, j], qid), j, s) for j in range(46) for s in (1, -1))

@@ -23,6 +23,7 @@ from sklearn.utils.validation import _num_samples
 from convexboost import ConvexBoostClassifier, ConvexBoostRanker, ConvexBoostRegressor
 from convexboost.learners.additive import Additive
 from convexboost.learners.stump import Stump
+from convexboost.learners.tree import Tree
 from convexboost.objectives.quantile import Quantile
 from convexboost.registry import available
 from convexboost.steps import STEPS
@@ -71,6 +72,18 @@ ESTIMATORS = [
     ConvexBoostRegressor("poisson", n_rounds=20),
     ConvexBoostRegressor("huber", "stump", "error_feedback", n_rounds=60, step="inverse_sqrt:2"),
     ConvexBoostRegressor("epsilon_insensitive", "stump", n_rounds=60),
+    ConvexBoostRegressor("absolute", Tree(min_samples_leaf=2), n_rounds=20, step="refit", output="last"),
+    ConvexBoostRegressor(
+        "quantile:0.7",
+        Tree(splits="random", min_samples_leaf=3, leaf_l2=1.0),
+        "naive",
+        n_rounds=30,
+        step="refit",
+    ),
+    ConvexBoostRegressor("huber", Tree(min_samples_leaf=2, max_depth=3), n_rounds=20, output="average"),
+    ConvexBoostClassifier("hinge", Tree(min_samples_leaf=2, splits="best"), n_rounds=12),
+    ConvexBoostClassifier("softmax", Tree(min_samples_leaf=2), n_rounds=8),
+    OneQuery(learner=Tree(min_samples_leaf=2), n_rounds=20),
     OneQuery(n_rounds=20),
     OneQuery(learner="additive", n_rounds=8, l2=0.01),
 ]

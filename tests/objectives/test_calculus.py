@@ -167,18 +167,18 @@ def test_formulas():
 
 def test_a_sum_of_the_same_loss_is_a_multiple(rng):
     X, y = rng.normal(size=(80, 3)), rng.normal(size=80)
-    a = ConvexBoostRegressor(Absolute() + Absolute(), n_rounds=30).fit(X, y)
-    b = ConvexBoostRegressor(2 * Absolute(), n_rounds=30).fit(X, y)
+    a = ConvexBoostRegressor(Absolute() + Absolute(), "stump", n_rounds=30).fit(X, y)
+    b = ConvexBoostRegressor(2 * Absolute(), "stump", n_rounds=30).fit(X, y)
     np.testing.assert_allclose(a.predict(X), b.predict(X), rtol=1e-9)
 
 
 def test_ridge_is_the_estimators_l2(rng):
     X, y = rng.normal(size=(80, 3)), rng.normal(size=80)
-    a = ConvexBoostRegressor(Absolute() + Ridge(0.3), n_rounds=30, certificate=True).fit(X, y)
-    b = ConvexBoostRegressor("absolute", l2=0.3, n_rounds=30, certificate=True).fit(X, y)
+    a = ConvexBoostRegressor(Absolute() + Ridge(0.3), "stump", n_rounds=30, certificate=True).fit(X, y)
+    b = ConvexBoostRegressor("absolute", "stump", l2=0.3, n_rounds=30, certificate=True).fit(X, y)
     np.testing.assert_array_equal(a.predict(X), b.predict(X))
     assert a.certificate_.gap() == b.certificate_.gap()
-    both = ConvexBoostRegressor(Absolute() + Ridge(0.1), l2=0.2, n_rounds=30).fit(X, y)
+    both = ConvexBoostRegressor(Absolute() + Ridge(0.1), "stump", l2=0.2, n_rounds=30).fit(X, y)
     np.testing.assert_allclose(a.predict(X), both.predict(X), rtol=1e-9)
 
 

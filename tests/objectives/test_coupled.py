@@ -933,7 +933,8 @@ FITS = {
 
 def fit(name, **options):
     estimator, loss, y, groups = FITS[name]
-    return estimator(loss, **{"n_rounds": 20, "random_state": 0, **options}).fit(X, y, groups=groups)
+    options = {"learner": "stump", "n_rounds": 20, "random_state": 0, **options}
+    return estimator(loss, **options).fit(X, y, groups=groups)
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)

@@ -127,8 +127,8 @@ def test_a_copy_of_a_built_in_classification_loss_gives_the_same_model(name, alg
     need_torch(name)
     X, y = load_iris(return_X_y=True)
     builtin, copy = CLASSIFICATION[name]
-    a = ConvexBoostClassifier(builtin, algorithm=algorithm, n_rounds=12).fit(X, y)
-    b = ConvexBoostClassifier(copy(), algorithm=algorithm, n_rounds=12).fit(X, y)
+    a = ConvexBoostClassifier(builtin, "stump", algorithm, n_rounds=12).fit(X, y)
+    b = ConvexBoostClassifier(copy(), "stump", algorithm, n_rounds=12).fit(X, y)
     np.testing.assert_allclose(a.decision_function(X), b.decision_function(X), rtol=1e-6, atol=1e-8)
     np.testing.assert_allclose(a.history_["objective"], b.history_["objective"], rtol=1e-6, atol=1e-12)
 
@@ -148,7 +148,7 @@ def test_every_algorithm_and_step_takes_it(loss, algorithm, step):
     X, y = load_diabetes(return_X_y=True)
     given = {"inverse_time": "inverse_time:20", "polyak": STEPS["polyak"](target=0.0)}.get(step, step)
     model = ConvexBoostRegressor(loss(), algorithm=algorithm, step=given, n_rounds=8)
-    if algorithm in ("dual_averaging", "error_feedback") and step == "line_search":
+    if algorithm in ("dual_averaging", "error_feedback") and step in ("line_search", "refit"):
         with pytest.raises(ValueError, match="does not fit"):
             model.fit(X, y)
         return

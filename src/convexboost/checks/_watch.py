@@ -96,6 +96,14 @@ class Watched(Functional):
         """Ask the objective."""
         return self.inner.pieces()
 
+    def best_shifts(self, F: Array, base: Array, leaf: Any, values: Array) -> Array | None:
+        """Ask the objective."""
+        return self.inner.with_l2(self.l2).best_shifts(F, base, leaf, values)
+
+    def best_shift(self, F: Array, leaf: Any, leaves: Any) -> Array | None:
+        """Ask the objective."""
+        return self.inner.with_l2(self.l2).best_shift(F, leaf, leaves)
+
     def advance(
         self, F: Array, lookup: Lookup | None, before: Gradient | None, n_threads: int
     ) -> tuple[float, Gradient]:

@@ -39,6 +39,7 @@ from convexboost.learners._histogram import StumpLearner
 from convexboost.learners.classifier import Classifier
 from convexboost.learners.network import Network
 from convexboost.learners.regressor import Regressor
+from convexboost.learners.tree import Tree
 from convexboost.objectives._base import Functional, Groups, Loss
 from convexboost.objectives._calculus import Coupling, Ridge
 from convexboost.objectives._custom import as_loss, is_custom
@@ -76,9 +77,10 @@ class BaseConvexBoost(BaseEstimator):
     max_weak_learners: int | None
     step: Any
     output: str
-    residual_decay: float
+    residual_decay: Any
     accuracy: float | None
     l2: float
+    envelope: Any
     early_stopping: bool
     validation_fraction: float
     n_iter_no_change: int
@@ -116,8 +118,8 @@ class BaseConvexBoost(BaseEstimator):
 
         objective = rows.bind(loss, n_classes)
         objective = watch(objective.with_l2(objective.l2 + float(self.l2)))
-        categorical = np.flatnonzero(self._columns.categorical)
-        hypotheses = learner.bind(rows.X, objective.space, categorical, self._n_threads())
+        objective = objective.with_envelope(self._envelope(learner, objective))
+        hypotheses = self._bind(learner, rows, objective.space)
         _check_columns(rows.offset, objective.n_outputs)
         start = objective.start() if rows.offset is None else np.zeros(objective.n_outputs)
         validation = None
@@ -127,8 +129,8 @@ class BaseConvexBoost(BaseEstimator):
         result = boost(
             objective,
             hypotheses,
-            algorithm=self._algorithm(),
-            step=self.step,
+            algorithm=self._algorithm(learner),
+            step=self._step(learner),
             n_rounds=self.n_rounds,
             max_weak_learners=self.max_weak_learners,
             output=self.output,
@@ -191,7 +193,7 @@ class BaseConvexBoost(BaseEstimator):
         run = Run(
             history=history,
             chosen=self.chosen_,
-            algorithm=_algorithm_name(self.algorithm, self.residual_decay),
+            algorithm=_algorithm_name(self.algorithm, self._decay(self._learner())),
             certificate=self.certificate_,
             minimum=self.constants_.minimum,
             smooth=self.constants_.smoothness is not None,
@@ -199,7 +201,7 @@ class BaseConvexBoost(BaseEstimator):
             reason=self.stop_reason_,
             output=self.output,
             has_validation=has_validation,
-            step=str(getattr(self.step, "name", self.step)).split(":")[0],
+            step=str(getattr(step := self._step(self._learner()), "name", step)).split(":")[0],
             n_hypotheses=count_hypotheses(self.model_.mapper),
         )
         return diagnose(run, _trials.run(self, X, y) if trials else ())
@@ -262,11 +264,11 @@ class BaseConvexBoost(BaseEstimator):
         objective = rows.bind(self.loss_, self._n_classes())
         objective = objective.with_l2(objective.l2 + float(self.l2))
         _check_columns(rows.offset, objective.n_outputs)
-        learner, categorical = self._learner(), np.flatnonzero(self._columns.categorical)
-        options = {"mapper": model.mapper} if isinstance(learner, StumpLearner) else {}
+        learner = self._learner()
+        options = {"mapper": model.mapper} if isinstance(learner, StumpLearner | Tree) else {}
         return certify(
             objective,
-            learner.bind(rows.X, objective.space, categorical, self._n_threads(), **options),
+            self._bind(learner, rows, objective.space, **options),
             model,
             offset=rows.offset,
             radius=radius,
@@ -276,6 +278,15 @@ class BaseConvexBoost(BaseEstimator):
             time_limit=time_limit,
             max_nonzeros=max_nonzeros,
         )
+
+    def _bind(self, learner: Any, rows: Rows, space: FunctionSpace, **options: Any) -> Any:
+        """Let the learner meet the inputs; trees are also told names, and groups that stay together."""
+        if isinstance(learner, Tree):
+            learner = learner.with_names(getattr(self, "feature_names_in_", None))
+            whole = self._task == "ranking" or self._loss().whole_groups
+            options["groups"] = rows.groups.numbers if rows.groups is not None and whole else None
+        categorical = np.flatnonzero(self._columns.categorical)
+        return learner.bind(rows.X, space, categorical, self._n_threads(), **options)
 
     def _scores(self, X: Any) -> Array:
         check_is_fitted(self)
@@ -427,7 +438,10 @@ class BaseConvexBoost(BaseEstimator):
         integer("max_weak_learners", optional=True)
         integer("n_iter_no_change")
         need("output", self.output in OUTPUTS, f"one of {', '.join(OUTPUTS)}")
-        need("residual_decay", real("residual_decay") and 0 <= self.residual_decay <= 1, "in [0, 1]")
+        decay = self._is_auto("residual_decay") or (real("residual_decay") and 0 <= self.residual_decay <= 1)
+        need("residual_decay", decay, "'auto' or in [0, 1]")
+        envelope = self._is_auto("envelope") or (real("envelope") and self.envelope >= 0)
+        need("envelope", envelope, "'auto' or a number that is not negative")
         need(
             "accuracy", self.accuracy is None or (real("accuracy") and self.accuracy > 0), "positive or None"
         )
@@ -482,12 +496,40 @@ class BaseConvexBoost(BaseEstimator):
             )
         return learner
 
-    def _algorithm(self) -> Any:
+    def _algorithm(self, learner: Any) -> Any:
         if self.algorithm == "residual":
-            return ALGORITHMS["residual"](decay=float(self.residual_decay))
+            return ALGORITHMS["residual"](decay=self._decay(learner))
         if self.algorithm == "repeated":
             return ALGORITHMS["repeated"](accuracy=self.accuracy)
         return self.algorithm
+
+    # What "auto" means depends on the learner: what is left over by a strong one is mostly noise.
+
+    def _decay(self, learner: Any) -> float:
+        decay = self.residual_decay
+        return float(getattr(learner, "decay", 1.0) if decay == "auto" else decay)
+
+    def _step(self, learner: Any) -> Any:
+        single = self.algorithm in ("naive", "residual")  # one hypothesis a round
+        return getattr(learner, "step", "auto") if single and self._is_auto("step") else self.step
+
+    def _envelope(self, learner: Any, objective: Functional) -> float:
+        certified = self.certificate or self.stop_when_gap_below is not None
+        if self.envelope != "auto":
+            if certified and self.envelope > 0.0:
+                raise ValueError(
+                    f"`envelope`={self.envelope!r} and a certificate cannot be combined: its gradients are "
+                    "those of another function"
+                )
+            return float(self.envelope)
+        wide = getattr(learner, "envelope", 0.0)
+        return (
+            wide if not certified and objective.constants.smoothness is None and objective.has_prox else 0.0
+        )
+
+    def _is_auto(self, parameter: str) -> bool:
+        value = getattr(self, parameter)
+        return isinstance(value, str) and value == "auto"
 
     def _n_threads(self) -> int:
         # None means all cores, as in HistGradientBoosting: work too small for threads stays on one.
@@ -499,7 +541,7 @@ class BaseConvexBoost(BaseEstimator):
             learner = self._learner()
         except ValueError:  # reported by fit
             return tags
-        if isinstance(learner, StumpLearner | Network):
+        if isinstance(learner, StumpLearner | Network | Tree):
             tags.input_tags.sparse = tags.input_tags.allow_nan = True
         elif hasattr(learner, "estimator"):
             inner = get_tags(learner.estimator).input_tags

@@ -27,7 +27,7 @@ class ConvexBoostRanker(BaseConvexBoost):
         "ranking_hinge", or an object of your own: its `total` receives the queries as `qid`
         (docs/add-a-loss.md).
     learner : str, learner or scikit-learn estimator, default="stump"
-        "stump", "sign_stump", "additive" (all stumps at once), an object such as ``Stump(max_bins=64)``, or
+        "tree", "stump", "sign_stump", "additive" (all stumps), an object such as ``Stump(max_bins=64)``, or
         any scikit-learn regressor or classifier.
     algorithm : str, default="residual"
         "naive", "repeated", "residual" (Algorithms 1, 2, 3), "dual_averaging", "error_feedback".
@@ -62,9 +62,10 @@ class ConvexBoostRanker(BaseConvexBoost):
         max_weak_learners: int | None = None,
         step: Any = "auto",
         output: str = "best",
-        residual_decay: float = 1.0,
+        residual_decay: Any = "auto",
         accuracy: float | None = None,
         l2: float = 0.0,
+        envelope: Any = "auto",
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 50,

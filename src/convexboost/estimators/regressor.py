@@ -23,8 +23,8 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
         "epsilon_insensitive", "poisson"; a Loss such as ``Quantile(0.9)``; or an object of your own
         (docs/add-a-loss.md).
     learner : str, learner or scikit-learn estimator, default="stump"
-        "stump", "sign_stump", ("class_stump" for several outputs), an object such as ``Stump(max_bins=64)``,
-        or any scikit-learn regressor or classifier.
+        "tree", "stump", "sign_stump", "additive" (all stumps), "class_stump" (for several outputs), an object
+        such as ``Tree(max_leaves=15)``, or any scikit-learn regressor or classifier.
     algorithm : str, default="residual"
         "naive", "repeated", "residual" (Algorithms 1, 2, 3), "dual_averaging", "error_feedback".
     n_rounds : int, default=500
@@ -101,9 +101,10 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
         max_weak_learners: int | None = None,
         step: Any = "auto",
         output: str = "best",
-        residual_decay: float = 1.0,
+        residual_decay: Any = "auto",
         accuracy: float | None = None,
         l2: float = 0.0,
+        envelope: Any = "auto",
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 50,

@@ -63,6 +63,7 @@ def train(algorithm: str, weak_learners: int, watch: Callback) -> Curves:
     X, X_test, y, y_test = train_test_split(X, y, test_size=0.25, random_state=0, stratify=y)
     model = ConvexBoostClassifier(
         loss="multiclass_hinge",
+        learner="stump",
         algorithm=algorithm,
         n_rounds=weak_learners,
         max_weak_learners=weak_learners,

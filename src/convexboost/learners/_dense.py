@@ -69,6 +69,10 @@ class RowValues(DenseHypothesis):
         """Return the values; X must be the training inputs."""
         return self.values
 
+    def add_to(self, F: Array, inputs: Any, weight: float) -> None:
+        """F += weight * values, whatever the form of the inputs."""
+        F += weight * self.values
+
 
 class DenseSet(ABC):
     """A hypothesis set that can fit the rows of a vector."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -88,6 +88,14 @@ class BinFunction(Hypothesis):
     def lookup(self, inputs: Any, weight: float) -> tuple[Any, Array]:
         """Return (bins, weight times the value in each)."""
         return inputs.column(self.feature), weight * self.table
+
+    def leaves(self, inputs: Any) -> tuple[Any, Array]:
+        """Return the leaf of each row, and the values."""
+        return self.leaf_of_bin[inputs.column(self.feature)], self.values
+
+    def with_values(self, values: Array, pooled: Any) -> Self:
+        """Return the same leaves with other values."""
+        return replace(self, values=values)
 
     @classmethod
     def merge(cls, terms: Sequence[Term]) -> Sequence[Term]:

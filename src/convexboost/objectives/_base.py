@@ -18,7 +18,7 @@ from convexboost.core import KINK, Array, Constants, FunctionSpace, Gradient, bl
 from convexboost.kernels import parallel
 from convexboost.kernels.histogram import add_lookup
 from convexboost.objectives._scores import LocalScores, Lookup
-from convexboost.objectives._start import minimise
+from convexboost.objectives._start import minimise, roots
 
 
 @dataclass(frozen=True)
@@ -85,6 +85,10 @@ class Groups:
 def is_positive(number: Any) -> bool:
     """Return whether a parameter is a positive, finite number."""
     return isinstance(number, Real) and 0 < float(number) < math.inf
+
+
+#: A leaf is refitted by at most so many safe steps 1/Λ.
+MAX_REFIT = 8.0
 
 
 class Loss(ABC):
@@ -187,6 +191,10 @@ class RowLoss(Loss):
         """Return R as a piecewise linear functional, None if it is not one."""
         return None
 
+    def best_shifts(self, F: Array, y: Any, weight: Array, leaf: Any, n_leaves: int) -> Array | None:
+        """Return what to add to the scores of each leaf to make its loss smallest; None: no formula."""
+        return None
+
     def check(self, y: Any) -> None:
         """Raise ValueError for targets outside the domain of the loss."""
 
@@ -249,6 +257,8 @@ class Functional(ABC):
     space: FunctionSpace = field(kw_only=True)
     n_outputs: int = field(kw_only=True)
     l2: float = field(default=0.0, kw_only=True)
+    #: Gradients are those of the Moreau envelope, this many Polyak steps wide; 0: of R itself.
+    envelope: float = field(default=0.0, kw_only=True)
 
     @abstractmethod
     def evaluate(self, F: Array) -> tuple[float, Array]:
@@ -274,6 +284,17 @@ class Functional(ABC):
     def with_l2(self, l2: float) -> Self:
         """Set the ridge term: it penalises the outputs at the training points, not coefficients."""
         return replace(self, l2=l2)
+
+    def with_envelope(self, envelope: float) -> Self:
+        """Take gradients of the Moreau envelope min_G R[G] + ‖G − F‖²/(2 size), which is smooth."""
+        if envelope > 0.0 and not self.has_prox:
+            raise ValueError(f"`envelope`={envelope!r} needs a loss with a `prox`, and this one has none")
+        return replace(self, envelope=envelope)
+
+    @cached_property
+    def has_prox(self) -> bool:
+        """Return whether `prox` has a formula."""
+        return self.prox(np.zeros((self.space.n_samples, self.n_outputs)), 1.0) is not None
 
     def parts(self) -> Iterator[tuple[slice, Functional]]:
         """Yield rows and their share in R: temporary arrays stay small where rows are not coupled."""
@@ -308,6 +329,17 @@ class Functional(ABC):
 
     def pieces(self) -> Pieces | None:
         """Return R, without the ridge term, as a piecewise linear functional, if it is one."""
+        return None
+
+    def best_shifts(self, F: Array, base: Array, leaf: Any, values: Array) -> Array | None:
+        """Return what to add in each leaf to make R smallest, along −`values` where there is no formula.
+
+        The ridge term pulls to `base`.  None where the rows of different leaves are coupled.
+        """
+        return None
+
+    def best_shift(self, F: Array, leaf: Any, leaves: Any) -> Array | None:
+        """Return what to add to all of some leaves to make R smallest; None: no formula."""
         return None
 
     def advance(
@@ -360,6 +392,44 @@ class Pointwise(Functional):
         """Return the loss's pieces."""
         return self.loss.pieces(self.y, self.n_outputs, self.space)
 
+    def best_shifts(self, F: Array, base: Array, leaf: Any, values: Array) -> Array:
+        """Ask the loss for a formula, or search along −values (along the formula, if R has a ridge term)."""
+        found = self.loss.best_shifts(F, self.y, self.space.weight, leaf, len(values))
+        if found is not None and self.l2 == 0.0:
+            return found
+        toward = -values if found is None else found
+
+        def slopes(steps: Array) -> Array:
+            at = F + (steps[:, None] * toward)[leaf]
+            G = self.losses(at)[1] + self.l2 * (at - base)
+            along = np.einsum("n,nk,nk->n", self.space.weight, G, toward[leaf])
+            return np.bincount(leaf, along, len(values)).astype(float, copy=False)
+
+        first, most = (1.0, 1.0) if found is not None else self._step_sizes(F, toward)
+        return roots(slopes, len(values), first, most)[:, None] * toward
+
+    def best_shift(self, F: Array, leaf: Any, leaves: Any) -> Array | None:
+        """Ask the loss, which sees their rows only."""
+        if self.l2 > 0.0:
+            return None
+        rows = np.flatnonzero(np.isin(leaf, leaves))
+        one = np.zeros(len(rows), np.int64)
+        found = self.loss.best_shifts(F[rows], self.y[rows], self.space.weight[rows], one, 1)
+        return None if found is None else found[0]
+
+    def _step_sizes(self, F: Array, toward: Array) -> tuple[float, Any]:
+        """Return where to begin a search for the step of each leaf, and how far to go: free of units."""
+        smoothness, minimum = self.constants.smoothness, self.constants.minimum
+        if smoothness is not None:  # 1/Λ is safe; far beyond it a pure leaf would buy confidence
+            return 1.0 / smoothness, MAX_REFIT / smoothness
+        value, G = self.evaluate(F)
+        norm = self.space.norm(G)
+        if minimum is None or value <= minimum or norm == 0.0:
+            return abs(value) / max(norm * norm, 1e-300) or 1.0, np.inf
+        # No point at which R is the minimum is nearer than this.
+        distance, lengths = (value - minimum) / norm, np.linalg.norm(toward, axis=1)
+        return distance / norm, MAX_REFIT * distance / np.maximum(lengths, 1e-300)
+
     def evaluate(self, F: Array) -> tuple[float, Array]:
         """R[F] and a subgradient, without the ridge term."""
         value, gradient = self.advance(F, None, None, 1)
@@ -399,6 +469,36 @@ def residual_sign(F: Array, y: Array) -> Array:
     difference = F - y
     close = np.abs(difference) <= KINK * np.maximum(np.abs(F), np.abs(y))
     return np.where(close, 0.0, np.sign(difference))
+
+
+def leaf_quantiles(residuals: Array, weight: Array, leaf: Any, n_leaves: int, q: Any) -> Array:
+    """Return the weighted q-quantile of each column in each leaf, 0 where a leaf has no rows.
+
+    `q` is a number, or one for each leaf.  As in `weighted_quantile`, the smallest value with at least a
+    share q of the weight at or below it; in whole numbers, so that neither rows before a leaf nor their
+    order can matter.
+    """
+    units = np.rint(weight * 2.0**60).astype(np.int64)
+    count = np.bincount(leaf, minlength=n_leaves)
+    held = np.flatnonzero(count)
+    last = np.cumsum(count)[held] - 1
+    first = last - count[held] + 1
+    out = np.zeros((n_leaves, residuals.shape[1]))
+    for k in range(residuals.shape[1]):
+        order = np.lexsort((residuals[:, k], leaf))
+        reached = np.cumsum(units[order])
+        before = reached[first] - units[order[first]]
+        share = np.broadcast_to(q, n_leaves)[held] * (reached[last] - before)
+        # What was rounded makes no difference: a row of weight 2 is the row twice.
+        wanted = before + np.maximum(np.rint(share).astype(np.int64) - count[held] - 256, 1)
+        at = np.clip(np.searchsorted(reached, wanted), first, last)
+        out[held, k] = residuals[order[at], k]
+    return out
+
+
+def leaf_sums(columns: Array, weight: Array, leaf: Any, n_leaves: int) -> Array:
+    """Return Σ p_n columns_n over the rows of each leaf."""
+    return np.stack([np.bincount(leaf, weight * column, n_leaves) for column in columns.T], axis=1)
 
 
 def weighted_quantile(y: Array, weight: Array, q: float) -> Array:

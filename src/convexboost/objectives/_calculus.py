@@ -265,6 +265,12 @@ class RowExpression(_Expression, RowLoss):  # type: ignore[override]
         """Evaluate the terms and combine."""
         return self.operation.through(F, [partial(term.evaluate, y=y) for term in self.terms])
 
+    def best_shifts(self, F: Array, y: Any, weight: Array, leaf: Any, n_leaves: int) -> Array | None:
+        """Return those of the loss that this is a multiple of; a search serves all other expressions."""
+        if not isinstance(self.operation, Multiple):
+            return None
+        return self.terms[0].best_shifts(F, y, weight, leaf, n_leaves)
+
     def constants(self, n_outputs: int) -> Constants:
         """Combine those of the terms."""
         if isinstance(self.operation, Affine) and np.ndim(self.operation.A) == 2:

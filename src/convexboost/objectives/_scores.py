@@ -97,6 +97,30 @@ class LocalScores:
         F, base = self.F, self.base
         return self._value(lambda rows: base[rows] + shrink * (F[rows] - base[rows]))
 
+    def refitted(self, direction: Direction) -> Direction | None:
+        """Return the same leaves with the values that lower R most."""
+        leaves = direction.terms[0][1].leaves(self.inputs) if len(direction.terms) == 1 else None
+        if leaves is None:
+            return None
+        (weight, h), (leaf, values) = direction.terms[0], leaves
+        shifts = self.objective.best_shifts(self.F, self.base, leaf, weight * values)
+        if shifts is None:
+            return None
+        mass = np.bincount(leaf, self.objective.space.weight, len(shifts)).astype(float, copy=False)
+
+        def pooled(leaves: Any, k: int) -> float:
+            shift = self.objective.best_shift(self.F, leaf, leaves)
+            if shift is None:  # the nearest to the best of each
+                return -float(np.average(shifts[leaves, k], weights=np.maximum(mass[leaves], 1e-300)))
+            return -float(shift[k])
+
+        refitted = h.with_values(-shifts, pooled)
+        values = refitted.leaves(self.inputs)[1]  # type: ignore[index]
+        found = Direction(((1.0, refitted),), math.sqrt(float(mass @ (values**2).sum(axis=1))))
+        if not np.array_equal(values, -shifts) and not self.along(found)(-1.0) <= self.value():
+            return None  # constraints took away what the leaves had gained
+        return found
+
     def distance(self) -> float:
         """‖F − base‖."""
         F, base = self.F, self.base
@@ -126,11 +150,23 @@ class LocalScores:
 
         return self._total(share)
 
+    def _smooth(self, value: float, gradient: Gradient) -> Gradient:
+        """Return the gradient of the Moreau envelope: the mean of subgradients on the way to the prox."""
+        floor = self.objective.constants.minimum or 0.0
+        if not value > floor or gradient.norm == 0.0:
+            return gradient
+        size = self.objective.envelope * (value - floor) / gradient.norm**2
+        X = self.objective.prox(self._F, size)
+        assert X is not None
+        return Gradient((self._F - X) / size, self.objective.space)
+
     def _evaluate(self) -> tuple[float, Gradient]:
         if self._evaluated is None:
             objective, n_threads = self.objective, getattr(self.inputs, "n_threads", 1)
             value, gradient = objective.advance(self._F, self._pending, self._before, n_threads)
             self._pending, self._before = None, gradient if isinstance(gradient, PairGradient) else None
+            if objective.envelope > 0.0:
+                gradient = self._smooth(value, gradient)
             if objective.l2 > 0.0:
                 penalty = objective.l2 / 2 * self.distance() ** 2
                 value += penalty

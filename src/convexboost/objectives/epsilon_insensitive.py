@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from convexboost.core import KINK, Array, Constants, FunctionSpace
-from convexboost.objectives._base import Pieces, RowLoss, is_positive, weighted_quantile
+from convexboost.objectives._base import Pieces, RowLoss, is_positive, leaf_quantiles, weighted_quantile
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,13 @@ class EpsilonInsensitive(RowLoss):
         """Move towards the tube around y, by at most `size`."""
         residual = F - y
         return F - np.sign(residual) * (np.abs(residual) - self.epsilon).clip(0.0, size)
+
+    def best_shifts(self, F: Array, y: Any, weight: Array, leaf: Any, n_leaves: int) -> Array:
+        """Return the middle of all minimisers in each leaf, as for the best constant."""
+        ends = np.vstack([y - F - self.epsilon, y - F + self.epsilon])
+        weight, leaf = np.tile(weight, 2) / 2.0, np.tile(leaf, 2)
+        low, high = (leaf_quantiles(sign * ends, weight, leaf, n_leaves, 0.5) for sign in (1.0, -1.0))
+        return (low - high) / 2.0
 
     def pieces(self, y: Any, n_outputs: int, space: FunctionSpace) -> Pieces:
         """max(r − ε, −r − ε, 0)."""

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from convexboost.core import Array, Constants, FunctionSpace
-from convexboost.objectives._base import RowLoss
+from convexboost.objectives._base import RowLoss, leaf_sums
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,11 @@ class HalfSquared(RowLoss):
     def best_constant(self, y: Any, n_outputs: int, space: FunctionSpace) -> Array:
         """Return the weighted mean."""
         return np.array([space.mean(column) for column in y.T])
+
+    def best_shifts(self, F: Array, y: Any, weight: Array, leaf: Any, n_leaves: int) -> Array:
+        """Return the mean of the residuals in each leaf."""
+        mass = np.maximum(np.bincount(leaf, weight, n_leaves), 1e-300)
+        return leaf_sums(y - F, weight, leaf, n_leaves) / mass[:, None]
 
     def prox(self, F: Array, y: Any, size: float) -> Array:
         """Return a point between F and y."""

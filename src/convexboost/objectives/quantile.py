@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from convexboost.core import Array, Constants, FunctionSpace
-from convexboost.objectives._base import Pieces, RowLoss, residual_sign, weighted_quantile
+from convexboost.objectives._base import Pieces, RowLoss, leaf_quantiles, residual_sign, weighted_quantile
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,10 @@ class Quantile(RowLoss):
     def prox(self, F: Array, y: Any, size: float) -> Array:
         """Move towards y, by at most `size` times the slope."""
         return F - (F - y).clip(-size * self.quantile, size * (1 - self.quantile))
+
+    def best_shifts(self, F: Array, y: Any, weight: Array, leaf: Any, n_leaves: int) -> Array:
+        """Return the quantile of the residuals in each leaf."""
+        return leaf_quantiles(y - F, weight, leaf, n_leaves, self.quantile)
 
     def pieces(self, y: Any, n_outputs: int, space: FunctionSpace) -> Pieces:
         """Slope −q below y, 1 − q above."""

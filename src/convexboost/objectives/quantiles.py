@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from convexboost.core import Array, Constants, FunctionSpace
-from convexboost.objectives._base import LinkLoss, Pieces, residual_sign, weighted_quantile
+from convexboost.objectives._base import LinkLoss, Pieces, leaf_quantiles, residual_sign, weighted_quantile
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,13 @@ class Quantiles(LinkLoss):
         """Move towards y, by at most `size` times the slope."""
         q = np.array(self.quantiles)
         return F - (F - y).clip(-size * q, size * (1 - q))
+
+    def best_shifts(self, F: Array, y: Any, weight: Array, leaf: Any, n_leaves: int) -> Array:
+        """Return the quantiles of the residuals in each leaf."""
+        found = [
+            leaf_quantiles(y - F[:, [k]], weight, leaf, n_leaves, q) for k, q in enumerate(self.quantiles)
+        ]
+        return np.hstack(found)
 
     def pieces(self, y: Any, n_outputs: int, space: FunctionSpace) -> Pieces:
         """−q (f − y) + max(f − y, 0)."""

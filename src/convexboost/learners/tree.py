@@ -1,0 +1,514 @@
+"""Trees with vector leaves, grown on binned columns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import joblib
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from convexboost.core import (
+    ROUNDING,
+    ZERO,
+    Array,
+    Direction,
+    FunctionSpace,
+    Gradient,
+    Hypothesis,
+    Pooled,
+    Term,
+)
+from convexboost.kernels import parallel
+from convexboost.kernels.histogram import add_lookup
+from convexboost.kernels.trees import (
+    BETTER,
+    CHILD,
+    FEATURE,
+    add_histogram,
+    add_trees,
+    descend,
+    grow,
+    in_units,
+    leaf_of_rows,
+    leaf_sums,
+)
+from convexboost.learners._bins import MAX_BINS, BinMapper
+from convexboost.learners._dense import DensePosition, DenseTarget, RowValues
+
+#: Histograms of more operations than this are shared out between threads.
+THREADED = 2e6
+
+
+@dataclass(frozen=True, eq=False)
+class TreeFunction(Hypothesis):
+    """A grown tree: nodes that send bins left or right, and a vector per leaf."""
+
+    feature: NDArray[np.int32]  #: of each node, −1 for a leaf
+    child: NDArray[np.int32]  #: the left one; the right one is next to it
+    masks: NDArray[np.uint64]  #: the bins that go left, (n_nodes, 4)
+    leaf_of_node: NDArray[np.int32]
+    values: Array  #: (n_leaves, n_outputs)
+    monotone: NDArray[np.int64] | None = None  #: how values must move along each feature, if any must
+
+    def lookup(self, inputs: Any, weight: float) -> tuple[Any, Array]:
+        """Return (leaves, weight times the value in each)."""
+        return inputs.leaves(self), weight * self.values
+
+    def leaves(self, inputs: Any) -> tuple[Any, Array]:
+        """Return the leaf of each row, and the values."""
+        return inputs.leaves(self), self.values
+
+    def with_values(self, values: Array, pooled: Pooled) -> TreeFunction:
+        """Return the same leaves with the best values that are monotone where they must be."""
+        return replace(self, values=nearest_monotone(self, values, pooled))
+
+    def add_to(self, F: Array, inputs: Any, weight: float) -> None:
+        """F += weight * h(inputs)."""
+        add_lookup(F, *self.lookup(inputs, weight), 0, len(F))
+
+    @classmethod
+    def add_all(cls, F: Array, inputs: Any, terms: Sequence[Term]) -> None:
+        """Add many trees in one pass over the rows."""
+        trees = [(weight, h) for weight, h in terms if isinstance(h, TreeFunction)]
+        nodes = np.cumsum([0, *(len(h.feature) for _, h in trees)])
+        leaves = np.cumsum([0, *(len(h.values) for _, h in trees)])
+        feature = np.concatenate([h.feature for _, h in trees])
+        child = np.concatenate([h.child + start for (_, h), start in zip(trees, nodes, strict=False)])
+        leaf = np.concatenate([h.leaf_of_node + start for (_, h), start in zip(trees, leaves, strict=False)])
+        masks = np.concatenate([h.masks for _, h in trees])
+        values = np.concatenate([weight * h.values for weight, h in trees])
+
+        def task(start: int, stop: int) -> None:
+            add_trees(F, inputs.codes, nodes[:-1], feature, child, masks, leaf, values, start, stop)
+
+        parallel.run(task, len(F), 20.0 * len(F) * len(trees), inputs.n_threads)
+
+
+@dataclass
+class RowCodes:
+    """Any rows, binned; remembers the leaves of the last tree, which are asked for twice in every round."""
+
+    codes: NDArray[np.uint8]  #: (n_samples, n_features)
+    n_threads: int = 1
+    _last: tuple[Any, NDArray[np.int32]] | None = field(default=None, repr=False)
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def leaves(self, tree: TreeFunction) -> NDArray[np.int32]:
+        """Return the leaf of each row."""
+        if self._last is None or self._last[0] is not tree.masks:
+            out = np.empty(len(self), np.int32)
+
+            def task(start: int, stop: int) -> None:
+                descend(self.codes, tree.feature, tree.child, tree.masks, tree.leaf_of_node, start, stop, out)
+
+            parallel.run(task, len(self), 20.0 * len(self), self.n_threads)
+            self._last = (tree.masks, out)
+        return self._last[1]
+
+    def remember(self, tree: TreeFunction, leaves: NDArray[np.int32]) -> None:
+        """Note the leaves of a tree that was just grown."""
+        self._last = (tree.masks, leaves)
+
+
+@dataclass(frozen=True)
+class RowMapper:
+    """From X to bins, row by row."""
+
+    bins: BinMapper
+
+    def prepare(self, X: Any) -> RowCodes:
+        """Return the bins of all columns."""
+        return self.encode(X, joblib.cpu_count())
+
+    def encode(self, X: Any, n_threads: int) -> RowCodes:
+        """Return the bins; a sparse matrix is written out, a byte per number."""
+        if sp.issparse(X):
+            X = X.tocsc()
+            columns = [self.bins.columns[j].encode(X[:, [j]].toarray().ravel()) for j in range(X.shape[1])]
+            return RowCodes(np.ascontiguousarray(np.stack(columns, axis=1)), n_threads)
+        codes = self.bins.encode(np.ascontiguousarray(X, float), n_threads)
+        return RowCodes(np.ascontiguousarray(codes.T), n_threads)
+
+
+class TreeSet:
+    """All trees within the limits of a learner, on binned training rows."""
+
+    knows_span = False
+    is_exact = False
+
+    def __init__(
+        self, learner: Tree, mapper: RowMapper, inputs: RowCodes, space: FunctionSpace, groups: Any = None
+    ) -> None:
+        self.learner, self.mapper, self.inputs, self.space = learner, mapper, inputs, space
+        self.groups = groups  #: the number of each row's group, where rows are only drawn by whole groups
+        self.offsets = mapper.bins.offsets
+        self.categorical = np.asarray(mapper.bins.categorical, bool)
+        self.monotone = learner.signs(self.categorical)
+
+    def zero(self, n_outputs: int) -> TreeTarget:
+        """Δ = 0."""
+        return TreeTarget(self, np.zeros((self.space.n_samples, n_outputs)))  # type: ignore[arg-type]
+
+    def origin(self, n_outputs: int) -> DensePosition:
+        """Return f − f₀ = 0."""
+        return DensePosition(self, np.zeros((self.space.n_samples, n_outputs)))  # type: ignore[arg-type]
+
+    def functions(self, n_outputs: int) -> Any:
+        """Return None: the span is not known."""
+        return None
+
+    def at(self, coordinates: Array) -> Direction:
+        """Return the function with these coordinates, at the training points."""
+        values = coordinates.reshape(self.space.n_samples, -1) / np.sqrt(self.space.weight)[:, None]
+        return Direction(((1.0, RowValues(values)),), float(np.linalg.norm(coordinates)))
+
+    def grow(self, V: Array, least_gain: float, rng: np.random.Generator) -> tuple[TreeFunction, Array]:
+        """Grow a tree on weight and weight times target; return also their sums in its leaves.
+
+        A split must gain more than `least_gain`, which is rounding.
+        """
+        learner, inputs = self.learner, self.inputs
+        n, width = V.shape
+        max_leaves = min(learner.max_leaves, n)
+        max_nodes = 2 * max_leaves - 1
+        random = learner.draws_cuts(width - 1)
+        seed = int(rng.integers(2**63)) if random else 0
+        features = np.arange(len(self.categorical))
+        if learner.column_share < 1.0:
+            count = max(1, round(learner.column_share * len(features)))
+            features = np.sort(rng.choice(len(features), count, replace=False))
+        order = self._draw_rows(rng)
+        share = float(V[order, 0].sum() / V[:, 0].sum())
+        hists = np.zeros((max_leaves, self.offsets[-1], width))
+        nodes = np.full((max_nodes, 6), -1, np.int64)
+        nodes[0, :4] = 0, len(order), 0, 0
+        totals, gains = np.zeros((max_nodes, width)), np.zeros(max_nodes)
+        splits, masks = np.full(max_nodes, -1, np.int64), np.zeros((max_nodes, 4), np.uint64)
+        rules = np.array(
+            [
+                # A little less, so that rounding does not decide; never 0: a leaf must have rows.
+                max((1.0 - BETTER) * share * learner.min_samples_leaf / self.space.total, 1e-300),
+                share * learner.leaf_l2 / self.space.total,
+                random,
+            ],
+            float,
+        )
+        depth = math.inf if learner.max_depth is None else learner.max_depth
+        limits = np.array([max_leaves, min(depth, max_nodes), max(learner.min_gain, least_gain)], float)
+        spare = np.empty(len(order), np.int64)
+        n_nodes, waiting = 1, 0
+        threshold = THREADED if inputs.n_threads > 1 else math.inf
+        while waiting >= 0:
+            begin, end, slot = nodes[waiting, :3]
+
+            def task(first: int, last: int, begin: int = begin, end: int = end, slot: int = slot) -> None:
+                add_histogram(
+                    inputs.codes, self.offsets, V, order, begin, end, features, first, last, hists[slot]
+                )
+
+            parallel.run(task, len(features), float(end - begin) * len(features) * width, inputs.n_threads)
+            n_nodes, waiting = grow(
+                inputs.codes,
+                self.offsets,
+                self.categorical,
+                self.monotone,
+                features,
+                V,
+                order,
+                spare,
+                hists,
+                nodes,
+                totals,
+                gains,
+                splits,
+                masks,
+                rules,
+                limits,
+                seed,
+                n_nodes,
+                waiting,
+                threshold,
+            )
+        return self._finish(V, order, nodes[:n_nodes], masks[:n_nodes])
+
+    def _draw_rows(self, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Return the rows that a tree is grown on, in their order; whole groups where there are groups."""
+        n, share = self.space.n_samples, self.learner.row_share
+        if share == 1.0:
+            return np.arange(n)
+        if self.groups is None:
+            drawn = rng.random(n) < share
+        else:
+            drawn = (rng.random(int(self.groups.max()) + 1) < share)[self.groups]
+        return np.flatnonzero(drawn) if drawn.any() else np.arange(n)
+
+    def _finish(self, V: Array, order: Any, nodes: Any, masks: Any) -> tuple[TreeFunction, Array]:
+        is_leaf = nodes[:, FEATURE] < 0
+        leaf_of_node = (np.cumsum(is_leaf) - 1).astype(np.int32)
+        feature, child = nodes[:, FEATURE].astype(np.int32), nodes[:, CHILD].astype(np.int32)
+        n_leaves = int(is_leaf.sum())
+        sums = np.zeros((n_leaves, V.shape[1]))
+        values = np.zeros((n_leaves, V.shape[1] - 1))
+        monotone = self.monotone if self.monotone.any() else None
+        tree = TreeFunction(feature, child, masks.copy(), leaf_of_node, values, monotone)
+        if len(order) == len(V):
+            leaves = np.empty(len(V), np.int32)
+            leaf_of_rows(order, nodes, leaf_of_node, len(nodes), leaves)
+            self.inputs.remember(tree, leaves)
+        leaf_sums(self.inputs.leaves(tree), V, sums)
+        mass = sums[:, 0] + self.learner.leaf_l2 / self.space.total
+        np.divide(sums[:, 1:], mass[:, None], out=values, where=sums[:, :1] > 0.0)
+        values[:] = nearest_monotone(tree, values, means(values.copy(), mass))
+        return tree, sums
+
+
+def nearest_monotone(tree: TreeFunction, values: Array, pooled: Pooled) -> Array:
+    """Return the best leaf values that are monotone, from the best without constraints, output by output.
+
+    `pooled` is the best common value of some leaves: their mean gives the projection of `values`.
+
+    Monotone means: at a split on such a feature no value on the low side exceeds one on the high side.  Two
+    inputs that differ only in that feature part at such a split, so this is enough, whatever the other
+    features; a positive multiple of such a tree, and a sum, is monotone again.
+
+    From the leaves up: let both sides be at their best already.  With a bound m between them the best of
+    either side is the one without it, cut off at m (true of isotonic regression for convex losses under any
+    partial order), and what that costs is convex in m.  So the leaves that are cut have the value m, and m is
+    the best common value of just these.
+
+    Projected, v* lies in a convex cone, so ⟨values, v*⟩ = ‖v*‖² ≥ 0: its coefficient is never negative.
+    """
+    if tree.monotone is None:
+        return values
+    found, below = values.copy(), _leaves_below(tree)
+    for node in np.flatnonzero(tree.feature >= 0)[::-1]:
+        sign = tree.monotone[tree.feature[node]]
+        if sign == 0:
+            continue
+        low, high = (below[tree.child[node] + side] for side in ((0, 1) if sign > 0 else (1, 0)))
+        for k in range(values.shape[1]):
+            a, b = found[low, k], found[high, k]
+            if a.max() > b.min():
+                m = _meeting_point(low, a, high, b, pooled, k)
+                found[low, k], found[high, k] = np.minimum(a, m), np.maximum(b, m)
+    return found
+
+
+def _meeting_point(low: Any, a: Array, high: Any, b: Array, pooled: Pooled, k: int) -> float:
+    """Return the best m for min(a, m), max(b, m): between two levels the same leaves are cut."""
+    levels = np.unique(np.concatenate([a, b]))
+    levels = levels[(levels >= b.min()) & (levels <= a.max())]
+    first, last = 0, len(levels) - 2
+    while True:
+        i = (first + last) // 2
+        m = pooled(np.concatenate([low[a >= levels[i + 1]], high[b <= levels[i]]]), k)
+        if m > levels[i + 1] and i < last:
+            first = i + 1
+        elif m < levels[i] and i > first:
+            last = i - 1
+        else:
+            return float(np.clip(m, levels[i], levels[i + 1]))
+
+
+def means(values: Array, mass: Array) -> Pooled:
+    """Return the mean of some leaves, as their best common value."""
+    return lambda leaves, k: float(np.average(values[leaves, k], weights=np.maximum(mass[leaves], 1e-300)))
+
+
+def _leaves_below(tree: TreeFunction) -> list[NDArray[np.int64]]:
+    """Return the leaves under each node."""
+    below: list[Any] = [None] * len(tree.feature)
+    for node in range(len(tree.feature) - 1, -1, -1):
+        if tree.feature[node] < 0:
+            below[node] = np.array([tree.leaf_of_node[node]])
+        else:
+            below[node] = np.concatenate([below[tree.child[node]], below[tree.child[node] + 1]])
+    return below
+
+
+class TreeTarget(DenseTarget):
+    """Δ row by row; a tree's inner products come from the sums in its leaves."""
+
+    hypotheses: Any
+
+    def add(self, gradient: Gradient, scale: float = 1.0) -> None:
+        """Δ ← Δ + scale ∇."""
+        self.values += gradient.values if scale == 1.0 else scale * gradient.values
+
+    def scale(self, factor: float) -> None:
+        """Δ ← factor Δ."""
+        if factor != 1.0:
+            self.values *= factor
+
+    def project(self, rng: np.random.Generator) -> Direction:
+        """Grow a tree on Δ and project on its line."""
+        weight = self.hypotheses.space.weight[:, None]
+        V = np.empty((len(self.values), self.values.shape[1] + 1))
+        V[:, :1] = weight
+        np.multiply(weight, self.values, out=V[:, 1:])
+        norm = math.sqrt(float(np.einsum("nk,nk->", V[:, 1:], self.values)))
+        if norm == 0.0:
+            return ZERO
+        in_units(V)
+        tree, sums = self.hypotheses.grow(V, ROUNDING * norm * norm, rng)
+        squared = float(np.einsum("l,lk,lk->", sums[:, 0], tree.values, tree.values))
+        inner = float(np.einsum("lk,lk->", sums[:, 1:], tree.values))
+        # The coefficient is positive, so that what is monotone stays so; what is all rounding is nothing.
+        if squared <= 0.0 or inner <= ROUNDING * norm * math.sqrt(squared):
+            return ZERO
+        length = inner / math.sqrt(squared)
+        return Direction(((inner / squared, tree),), length, length / norm)
+
+    def subtract(self, direction: Direction) -> None:
+        """Δ ← Δ − direction."""
+        direction_ = direction * -1.0
+        direction_.add_to(self.values, self.hypotheses.inputs)
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A tree grown best leaf first, one vector per leaf for all outputs.
+
+    Parameters
+    ----------
+    max_leaves, max_depth
+        Limits of the size.
+    min_samples_leaf : float
+        Least sum of sample weights in a leaf.
+    leaf_l2 : float
+        A leaf's value is the sum of its targets over its weight plus this (in rows): the smaller the leaf,
+        the more it is shrunken.
+    min_gain : float
+        Least squared length that a split must add.
+    splits : {"auto", "best", "random"}
+        "random": one cut drawn for each feature and node (extremely randomised trees), the best of these;
+        "auto": that for several outputs, else "best".
+    row_share, column_share : float
+        The share of rows (for a ranker, of queries) and columns that a tree is grown on, drawn anew for each;
+        the values of its leaves are those of all rows.
+    max_bins : int
+        At most 255.  Sparse inputs are written out, a byte per number.
+    monotone : dict or sequence, optional
+        Column → 1 (predictions must not fall), −1 (must not rise) or 0: exact, whatever the loss and the
+        other columns.  Columns are numbers or, in a dict, names; not categorical.  Nothing is said about
+        missing values.
+
+    """
+
+    max_leaves: int = 31
+    max_depth: int | None = None
+    min_samples_leaf: float = 10
+    leaf_l2: float = 0.0
+    min_gain: float = 0.0
+    splits: str = "auto"
+    row_share: float = 1.0
+    column_share: float = 1.0
+    max_bins: int = MAX_BINS
+    monotone: Any = None
+
+    name: ClassVar[str] = "tree"
+    #: What the estimators' "auto" means with trees (docs/generalisation.md): how much of the residual is
+    #: kept, the step, and the width of the envelope for losses that are not smooth.
+    decay: ClassVar[float] = 0.7
+    step: ClassVar[str] = "refit"
+    envelope: ClassVar[float] = 3.0
+
+    def __post_init__(self) -> None:
+        def need(name: str, fine: bool, wanted: str) -> None:
+            if not fine:
+                raise ValueError(f"`{name}` of a tree must be {wanted}, got {getattr(self, name)!r}")
+
+        need(
+            "max_leaves",
+            isinstance(self.max_leaves, Integral) and self.max_leaves >= 2,
+            "an integer of at least 2",
+        )
+        depth = self.max_depth
+        need(
+            "max_depth",
+            depth is None or (isinstance(depth, Integral) and depth >= 1),
+            "a positive integer or None",
+        )
+        for name in ("min_samples_leaf", "leaf_l2", "min_gain"):
+            value = getattr(self, name)
+            need(
+                name,
+                isinstance(value, Real) and 0 <= float(value) < math.inf,
+                "a number that is not negative",
+            )
+        for name in ("row_share", "column_share"):
+            value = getattr(self, name)
+            need(name, isinstance(value, Real) and 0 < float(value) <= 1, "in (0, 1]")
+        need("splits", self.splits in ("auto", "best", "random"), "'auto', 'best' or 'random'")
+        need(
+            "max_bins",
+            isinstance(self.max_bins, Integral) and 2 <= self.max_bins <= MAX_BINS,
+            f"between 2 and {MAX_BINS}",
+        )
+        given = self.monotone
+        fine = given is None or isinstance(given, Mapping) or np.ndim(given) == 1
+        signs = given.values() if isinstance(given, Mapping) else () if given is None or not fine else given
+        fine = fine and all(isinstance(sign, Integral) and int(sign) in (-1, 0, 1) for sign in signs)
+        need("monotone", fine, "a dict from columns, or a sequence with an entry for each, to -1, 0 or 1")
+
+    def draws_cuts(self, n_outputs: int) -> bool:
+        """Return whether cuts are drawn at random."""
+        return self.splits == "random" or (self.splits == "auto" and n_outputs > 1)
+
+    def with_names(self, names: Any) -> Tree:
+        """Return the learner with the names of columns turned into numbers."""
+        if not isinstance(self.monotone, Mapping) or not any(isinstance(j, str) for j in self.monotone):
+            return self
+        numbers = {} if names is None else {name: j for j, name in enumerate(names)}
+        unknown = [j for j in self.monotone if isinstance(j, str) and j not in numbers]
+        if unknown:
+            raise ValueError(f"`monotone` of a tree names column {unknown[0]!r}, which `X` does not have")
+        return replace(self, monotone={numbers.get(j, j): sign for j, sign in self.monotone.items()})
+
+    def signs(self, categorical: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Return how the *gradient* must move along each feature: against the predictions."""
+        given, n_features = self.monotone, len(categorical)
+        signs = np.zeros(n_features, np.int64)
+        if given is None:
+            return signs
+        if not isinstance(given, Mapping) and len(given) != n_features:
+            raise ValueError(f"`monotone` of a tree must have {n_features} entries, got {len(given)}")
+        for j, sign in given.items() if isinstance(given, Mapping) else enumerate(given):
+            if not isinstance(j, Integral) or not 0 <= int(j) < n_features:
+                raise ValueError(
+                    f"`monotone` of a tree must name columns between 0 and {n_features - 1}, got {j!r}"
+                )
+            if sign != 0 and categorical[j]:
+                raise ValueError(f"`monotone` of a tree names column {j}, which is categorical")
+            signs[j] = -sign
+        return signs
+
+    def bind(
+        self,
+        X: Any,
+        space: FunctionSpace,
+        categorical: Any = None,
+        n_threads: int = 1,
+        mapper: Any = None,
+        groups: Any = None,
+    ) -> TreeSet:
+        """Bin the training inputs; with `groups` (numbers) `row_share` draws whole groups."""
+        if mapper is None:
+            mask = np.zeros(X.shape[1], bool)
+            if categorical is not None:
+                mask[np.asarray(categorical)] = True
+            if sp.issparse(X):
+                X = sp.csc_array(X, copy=not X.has_canonical_format)
+                X.sum_duplicates()
+            else:
+                X = np.asarray(X, float)
+            mapper = RowMapper(BinMapper.fit(X, space, self.max_bins, mask, n_threads))
+        return TreeSet(self, mapper, mapper.encode(X, n_threads), space, groups)

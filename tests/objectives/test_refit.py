@@ -1,0 +1,362 @@
+"""Leaf values that minimise R: formulas against brute force, the search, ridge, constraints, units."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+from convexboost.core import FunctionSpace, Gradient
+from convexboost.learners.stump import Stump
+from convexboost.learners.tree import Tree
+from convexboost.objectives._base import MAX_REFIT, leaf_quantiles, weighted_quantile
+from convexboost.objectives._custom import as_loss
+from convexboost.objectives._start import roots
+from convexboost.objectives.absolute import Absolute
+from convexboost.objectives.cvar import CVaR
+from convexboost.objectives.epsilon_insensitive import EpsilonInsensitive
+from convexboost.objectives.exponential import Exponential
+from convexboost.objectives.half_squared import HalfSquared
+from convexboost.objectives.hinge import Hinge
+from convexboost.objectives.huber import Huber
+from convexboost.objectives.poisson import Poisson
+from convexboost.objectives.quantile import Quantile
+from convexboost.objectives.quantiles import Quantiles
+from convexboost.steps import Refit
+from convexboost.train import boost
+from tests.contracts.conftest import LOSSES, count_classes, groups_of, loss, outputs, targets
+from tests.learners.test_tree import constraints
+
+N = 60
+
+
+class Pinball:
+    """A user's loss: |f − y| with slopes 1 and 3, no formula, nothing declared."""
+
+    def evaluate(self, F, y):
+        r = F - y
+        return np.where(r > 0, 3 * r, -r).sum(axis=1), np.where(r > 0, 3.0, np.where(r < 0, -1.0, 0.0))
+
+
+@dataclass
+class Problem:
+    objective: object
+    F: np.ndarray
+    leaf: np.ndarray
+    n_leaves: int = 6
+
+    @classmethod
+    def of(cls, loss, n_outputs=1, seed=0, l2=0.0, unit=1.0):
+        rng = np.random.default_rng(seed)
+        y = rng.normal(size=(N, 1 if isinstance(loss, Quantiles) else n_outputs)) * 3 * unit
+        if loss.task == "binary":
+            y = rng.integers(0, 2, N)
+        elif isinstance(loss, Poisson):
+            y = np.round(np.abs(y))
+        else:
+            y = np.round(y / unit, 1) * unit  # ties
+        space = FunctionSpace.of(N, np.round(rng.uniform(0.5, 3, N)))
+        objective = loss.bind(y, space, n_classes=2 if loss.task == "binary" else None).with_l2(l2)
+        F = rng.normal(size=(N, objective.n_outputs)) * unit
+        return cls(objective, np.round(F / unit, 1) * unit, rng.choice([0, 1, 2, 4, 5], N))
+
+    def shifts(self, values=None, base=0.0):
+        if values is None:
+            values = -np.ones((self.n_leaves, self.F.shape[1]))
+        return self.objective.best_shifts(self.F, base, self.leaf, values)
+
+    def leaf_value(self, leaf, shift):
+        """The loss of one leaf at a shift."""
+        rows = self.leaf == leaf
+        return self.objective.space.weight[rows] @ self.objective.losses(self.F + shift)[0][rows]
+
+
+FORMULAS = [
+    (Absolute(), 2),
+    (Quantile(0.1), 1),
+    (Quantile(0.9), 3),
+    (Quantiles((0.2, 0.5, 0.95)), 3),
+    (EpsilonInsensitive(0.35), 2),
+    (HalfSquared(), 2),
+    (Hinge(), 1),
+    (Exponential(), 1),
+    (Poisson(), 2),
+    (2.5 * Absolute(), 1),
+]
+
+
+@pytest.mark.parametrize(("loss", "n_outputs"), FORMULAS, ids=str)
+@pytest.mark.parametrize("seed", range(3))
+def test_formulas_are_minima_leaf_by_leaf(loss, n_outputs, seed):
+    problem = Problem.of(loss, n_outputs, seed)
+    shifts = problem.shifts()
+    np.testing.assert_array_equal(shifts[3], 0.0)  # no rows
+    for leaf in set(problem.leaf.tolist()):
+        value = problem.leaf_value(leaf, shifts[leaf])
+        for k in range(shifts.shape[1]):
+            for c in np.concatenate([np.arange(-8.0, 8.0, 0.05), shifts[leaf, k] + np.array([-1e-4, 1e-4])]):
+                other = shifts[leaf].copy()
+                other[k] = c
+                assert value <= problem.leaf_value(leaf, other) * (1 + 1e-12) + 1e-15
+
+
+@pytest.mark.parametrize("q", [0.1, 0.5, 0.9])
+def test_leaf_quantiles_are_quantiles_of_the_leaves(q):
+    rng = np.random.default_rng(0)
+    y = np.round(rng.normal(size=(500, 2)), 1)
+    weight, leaf = rng.integers(1, 4, 500) / 1000, rng.integers(0, 9, 500)
+    leaf[leaf == 4] = 3
+    found = leaf_quantiles(y, weight, leaf, 10, q)
+    for number in range(10):
+        rows = leaf == number
+        expected = weighted_quantile(y[rows], weight[rows], q) if rows.any() else np.zeros(2)
+        np.testing.assert_array_equal(found[number], expected)
+
+
+def test_leaf_quantiles_of_repeated_rows():
+    """Half of a leaf's weight lies at or below a row: rounding in what came before must not decide."""
+    rng = np.random.default_rng(0)
+    y, leaf = rng.normal(size=(3000, 1)), np.sort(rng.integers(0, 500, 3000))
+    counts = rng.integers(1, 3, 3000)
+    twice = np.repeat(np.arange(3000), counts)
+    order = rng.permutation(len(twice))
+    space, spread = FunctionSpace.of(3000, counts), FunctionSpace.of(len(twice))
+    a = leaf_quantiles(y, space.weight, leaf, 500, 0.5)
+    b = leaf_quantiles(y[twice][order], spread.weight, leaf[twice][order], 500, 0.5)
+    np.testing.assert_array_equal(a, b)
+
+
+def test_a_leaf_without_end_is_stopped():
+    space = FunctionSpace.of(4)
+    leaf, values = np.array([0, 0, 1, 1]), np.ones((2, 1))
+    y = np.array([[0.0], [0.0], [1.0], [3.0]])
+    found = Poisson().bind(y, space).best_shifts(np.zeros((4, 1)), 0.0, leaf, values)
+    np.testing.assert_allclose(found, [[-MAX_REFIT], [math.log(2)]])
+    labels = np.array([1, 1, 0, 0])
+    for given in (Exponential(), Hinge()):
+        found = given.bind(labels, space).best_shifts(np.zeros((4, 1)), 0.0, leaf, values)
+        np.testing.assert_allclose(found[0], -found[1])
+        assert 1.0 <= found[0, 0] <= MAX_REFIT
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("l2", [0.0, 0.3])
+def test_refit_never_raises_the_objective(name, l2):
+    """At rate 1, for every loss: formula, search, or one number for the whole tree where rows are coupled."""
+    rng = np.random.default_rng(1)
+    n_outputs = outputs(name)[0]
+    y = targets(name, rng, N, n_outputs)
+    space = FunctionSpace.of(N, rng.uniform(0.5, 2, N))
+    objective = loss(name).bind(y, space, n_classes=count_classes(name, n_outputs), groups=groups_of(name, N))
+    X = rng.normal(size=(N, 3))
+    for learner in (Tree(min_samples_leaf=4), Tree(min_samples_leaf=4, monotone=[1, -1, 0]), Stump()):
+        result = boost(
+            objective.with_l2(l2),
+            learner.bind(X, space),
+            step=Refit(1.0),
+            n_rounds=8,
+            output="last",
+            random_state=0,
+        )
+        history = result.history["objective"]
+        assert (np.diff(history) <= 1e-12 * abs(history[0])).all()
+        assert history[-1] < history[0]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_coupled_rows_get_one_number(weighted):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(N, 2)), rng.normal(size=N)
+    space = FunctionSpace.of(N, rng.uniform(1, 2, N) if weighted else None)
+    H = Tree(min_samples_leaf=5).bind(X, space)
+    objective = CVaR(Absolute(), 0.3).bind(y, space)
+    scores = objective.scores(H.inputs, objective.start())
+    delta = H.zero(1)
+    delta.add(scores.gradient())
+    h = delta.project(rng)
+    assert scores.refitted(h) is None
+    ((factor, tree),) = Refit(1.0)(1, scores, h, {}).direction.terms
+    assert tree is h.terms[0][1]
+    assert factor < 0
+
+
+# --- the search --------------------------------------------------------------------------------------------
+
+
+def test_roots_are_found_from_below_and_apart():
+    at = np.array([0.0, 1e-3, 0.3, 1.0, 7.0, 400.0])
+    functions = [
+        lambda x: x - at,
+        lambda x: np.sign(x - at),
+        lambda x: np.expm1(np.minimum(x - at, 50.0)),
+        lambda x: (x - at) ** 3,
+        lambda x: np.where(x > at, 1e9, -1e-9),
+    ]
+    for f in functions:
+        few, many = (roots(f, 6, 1.0, rounds=rounds) for rounds in (8, 300))
+        for found in (few, many):
+            assert (f(found) <= 1e-9 * np.abs(f(np.zeros(6)))).all()
+        np.testing.assert_allclose(many, at, rtol=2e-3)
+        for i in range(6):
+            np.testing.assert_array_equal(few[i], roots(lambda x, i=i, f=f: f(np.tile(x, 6))[[i]], 1, 1.0)[0])
+    few = roots(functions[0], 6, 1.0)
+    np.testing.assert_allclose(few[:5], at[:5], rtol=0.05, atol=1e-2)
+
+
+def test_no_root_in_sight():
+    assert roots(lambda x: -np.ones(2), 2, 0.5, most=3.0).tolist() == [3.0, 3.0]
+    assert roots(lambda x: -np.ones(2), 2, 5.0, most=np.array([3.0, 40.0])).tolist() == [3.0, 40.0]
+    assert np.isfinite(roots(lambda x: -np.ones(1), 1, 0.5)).all()
+    assert roots(lambda x: np.ones(2), 2, 0.5).tolist() == [0.0, 0.0]
+    assert roots(lambda x: np.full(2, np.nan), 2, 0.5).tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("given", [Huber(1.0), Pinball(), 0.5 * Huber(1.0) + Absolute()], ids=str)
+def test_search_lowers_every_leaf(given):
+    loss = as_loss(given) if isinstance(given, Pinball) else given
+    problem = Problem.of(loss, 1)
+    mass = np.bincount(problem.leaf, problem.objective.space.weight, 6)
+    G = problem.objective.losses(problem.F)[1][:, 0]
+    values = np.bincount(problem.leaf, problem.objective.space.weight * G, 6) / np.maximum(mass, 1e-300)
+    shifts = problem.shifts(values[:, None])
+    for leaf in set(problem.leaf.tolist()):
+        before, after = problem.leaf_value(leaf, 0.0), problem.leaf_value(leaf, shifts[leaf])
+        best = min(problem.leaf_value(leaf, c) for c in np.arange(-8.0, 8.0, 0.01))
+        assert after <= before
+        assert after - best <= 0.15 * (before - best) + 1e-9
+
+
+@pytest.mark.parametrize("unit", [1e-5, 1e5])
+@pytest.mark.parametrize("name", ["absolute", "epsilon", "half_squared", "user", "sum", "huber"])
+def test_units_of_the_targets_do_not_matter(name, unit):
+    def make(u):
+        return {
+            "absolute": Absolute(),
+            "epsilon": EpsilonInsensitive(0.3 * u),
+            "half_squared": HalfSquared(),
+            "user": as_loss(Pinball()),
+            "sum": Absolute() + Quantile(0.2),
+            "huber": Huber(0.7 * u),
+        }[name]
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N, 2))
+    y = X[:, 0] + rng.normal(size=N)
+    space = FunctionSpace.of(N)
+    found = []
+    for u in (1.0, unit):
+        objective = make(u).bind(u * y, space)
+        objective = objective.with_envelope(2.0) if name in ("absolute", "epsilon") else objective
+        H = Tree(min_samples_leaf=4).bind(X, space)
+        result = boost(objective, H, step=Refit(0.5), n_rounds=6, output="last", random_state=0)
+        found.append(result.model.predict(X) / u)
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-6, atol=1e-9)
+
+
+def test_ridge_is_part_of_what_is_minimised():
+    problem = Problem.of(Absolute(), 1, l2=2.0)
+    base, p = np.full((N, 1), 0.5), problem.objective.space.weight
+    shifts = problem.shifts(base=base)
+
+    def total(leaf, c):
+        rows = problem.leaf == leaf
+        return problem.leaf_value(leaf, c) + p[rows] @ (problem.F + c - base)[rows, 0] ** 2
+
+    for leaf in set(problem.leaf.tolist()):
+        assert total(leaf, shifts[leaf]) <= total(leaf, 0.0) + 1e-15
+
+
+# --- constraints -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("q", [0.2, 0.5])
+def test_refit_within_constraints_is_exact(q, seed):
+    """For quantiles, against a linear program over the leaf values."""
+    rng = np.random.default_rng(seed)
+    X, weight = rng.normal(size=(80, 2)), rng.uniform(0.5, 2.0, 80)
+    space = FunctionSpace.of(80, weight)
+    y, F = rng.normal(size=(80, 1)), rng.normal(size=(80, 1))
+    H = Tree(monotone=[1, -1], min_samples_leaf=5, splits="random").bind(X, space)
+    objective = Quantile(q).bind(y, space)
+    scores = objective.scores(H.inputs, np.zeros(1), F)
+    delta = H.zero(1)
+    delta.add(Gradient(rng.normal(size=(80, 1)), space))
+    h = delta.project(rng)
+    tree, leaf = h.terms[0][1], H.inputs.leaves(h.terms[0][1])
+    n_leaves, pairs = len(tree.values), constraints(tree)
+    assert len(pairs) > 3
+    # Variables: the shift of each leaf, and what each row is above and below its target.
+    order = np.zeros((len(pairs), n_leaves + 160))
+    for i, (low, high) in enumerate(pairs):  # values are minus the shifts
+        order[i, high], order[i, low] = 1.0, -1.0
+    rows = np.hstack([np.eye(n_leaves)[leaf], -np.eye(80), np.eye(80)])
+    cost = np.concatenate([np.zeros(n_leaves), (1 - q) * space.weight, q * space.weight])
+    bounds = [(None, None)] * n_leaves + [(0, None)] * 160
+    best = linprog(cost, order, np.zeros(len(pairs)), rows, (y - F)[:, 0], bounds).fun
+    shifts = objective.best_shifts(F, 0.0, leaf, tree.values)
+    found = tree.with_values(-shifts, lambda leaves, k: -float(objective.best_shift(F, leaf, leaves)[k]))
+    assert all(found.values[low] <= found.values[high] for low, high in pairs)
+    assert objective.value(F - found.values[leaf]) == pytest.approx(best, rel=1e-9)
+    refitted = scores.refitted(h)
+    if best <= scores.value() * (1 - 1e-9):
+        np.testing.assert_array_equal(refitted.terms[0][1].values, found.values)
+
+
+def test_refit_that_constraints_spoil_is_not_taken():
+    """Leaf by leaf the medians are fine, their monotone neighbours are worse than standing still."""
+    x = np.repeat([[0.0], [1.0]], 50, axis=0)
+    y = np.concatenate([np.repeat([0.0, 100.0], [24, 26]), np.repeat([0.0, -100.0], [24, 26])])[:, None]
+    space = FunctionSpace.of(100)
+    H = Tree(monotone=[1]).bind(x, space)
+    scores = Absolute().bind(y, space).scores(H.inputs, np.zeros(1))
+    delta = H.zero(1)
+    delta.add(Gradient(np.where(x > 0.5, -1.0, 1.0), space))
+    h = delta.project(np.random.default_rng(0))
+    refitted = scores.refitted(h)
+    if refitted is not None:
+        assert scores.along(refitted)(-1.0) <= scores.value()
+    move = Refit(1.0)(1, scores, h, {})
+    before = scores.value()
+    scores.move(move)
+    assert scores.value() <= before
+
+
+# --- the envelope ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "given",
+    [Absolute(), Quantile(0.8), Quantiles(), EpsilonInsensitive(0.2), Hinge(), Exponential(), Poisson()],
+    ids=lambda given: given.name,
+)
+def test_gradient_of_the_envelope(given):
+    """Finite differences of min_G R[G] + ‖G − F‖²/(2 size)."""
+    problem = Problem.of(given, 2 if given.task == "regression" and given.name != "quantiles" else 1)
+    objective, space = problem.objective.with_envelope(1.7), problem.objective.space
+    rng = np.random.default_rng(5)
+    F = problem.F + 0.01 * rng.normal(size=problem.F.shape)
+    value, G = objective.evaluate(F)
+    size = 1.7 * value / space.norm(G) ** 2
+
+    def envelope(F):
+        P = objective.prox(F, size)
+        return objective.value(P) + space.norm(P - F) ** 2 / (2 * size)
+
+    scores = objective.scores(None, np.zeros(F.shape[1]), F)
+    assert scores.value() == pytest.approx(value)  # R itself
+    gradient = scores.gradient().values
+    for _ in range(5):
+        D = rng.normal(size=F.shape)
+        slope = (envelope(F + 1e-5 * D) - envelope(F - 1e-5 * D)) / 2e-5
+        assert space.inner(gradient, D) == pytest.approx(slope, rel=1e-4, abs=1e-6)
+
+
+def test_envelope_needs_a_prox():
+    y = np.arange(4.0)
+    with pytest.raises(ValueError, match=r"`envelope`=2.0 needs a loss with a `prox`"):
+        as_loss(Pinball()).bind(y, FunctionSpace.of(4)).with_envelope(2.0)
+    with pytest.raises(ValueError, match="`envelope`"):
+        CVaR(Absolute(), 0.5).bind(y, FunctionSpace.of(4)).with_envelope(1.0)
+    assert as_loss(Pinball()).bind(y, FunctionSpace.of(4)).with_envelope(0.0).envelope == 0.0
