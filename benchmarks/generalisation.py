@@ -1,10 +1,15 @@
 """The factorial behind the defaults: what makes boosted trees hold on rows they have not seen.
 
-    python benchmarks/generalisation.py --jobs 16 --out DIR
+    python benchmarks/generalisation.py screen --jobs 16
+    python benchmarks/generalisation.py focus --jobs 16
+    python benchmarks/generalisation.py rounds --jobs 16
+    python benchmarks/generalisation.py page
 
-decay x refit x envelope x rate x split randomness x leaves, by cross-validation on the *training parts* of
-the data sets; the test parts are not read.  Every run is scored at its best round (the number of rounds is
-what early stopping finds), by its own loss and, for classes, by the error.
+Cross-validation on the *training parts* of the data sets; the test parts are not read.  `screen` draws settings from
+the whole factorial (decay x step x rate x envelope x split randomness x leaves x smallest leaf) and `focus` from the
+better part of it, with shrinkage and subsampling; both are scored at the best round.  `rounds` compares a few
+candidates after fixed numbers of rounds, also on scikit-learn's small sets.  Each stops after --seconds and leaves a
+JSON file in --out; `page` makes docs/generalisation tables of them.
 """
 
 from __future__ import annotations
@@ -16,74 +21,120 @@ import os
 import time
 import zlib
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import joblib
 import numpy as np
+from sklearn import datasets as sklearn_sets
 from sklearn.model_selection import KFold, StratifiedKFold
 
+from common import table
 from convexboost import ConvexBoostClassifier, ConvexBoostRegressor, datasets
+from convexboost.core import Array
 from convexboost.learners.tree import Tree
 
-MAX_ROWS = 4000
-MAX_ROUNDS = 800
-PATIENCE = 60
-CLASSES = dict.fromkeys(("letter", "pendigits", "satimage", "connect4"), ("multiclass_hinge", "softmax"))
-NUMBERS = dict.fromkeys(
-    ("california_housing", "bike_sharing", "abalone", "airfoil"),
-    ("absolute", "quantile:0.9", "quantile:0.1", "half_squared"),
-)
-FACTORS = {
-    "decay": (0.0, 0.5, 0.8, 0.9),
-    "step": ("refit",),
-    "rate": (0.05, 0.1),
-    "envelope": (0.0, 1.0, 3.0),
-    "splits": ("best", "random"),
-    "max_leaves": (16, 31, 64, 128),
-    "min_samples_leaf": (3, 10, 20),
-    "leaf_l2": (0.0, 3.0),
-    "row_share": (1.0, 0.6),
-    "column_share": (1.0, 0.6),
+CLASS_LOSSES = ("multiclass_hinge", "softmax")
+NUMBER_LOSSES = ("absolute", "quantile:0.9", "quantile:0.1", "half_squared")
+CLASSES = ("letter", "pendigits", "satimage", "connect4")
+NUMBERS = ("california_housing", "bike_sharing", "abalone", "airfoil")
+#: Small sets that come with scikit-learn, for `rounds`.
+SMALL = {
+    "iris": lambda: sklearn_sets.load_iris(return_X_y=True),
+    "wine": lambda: sklearn_sets.load_wine(return_X_y=True),
+    "breast_cancer": lambda: sklearn_sets.load_breast_cancer(return_X_y=True),
+    "digits": lambda: sklearn_sets.load_digits(return_X_y=True),
+    "gaussian_quantiles": lambda: sklearn_sets.make_gaussian_quantiles(
+        n_samples=1500, n_features=8, n_classes=4, random_state=0
+    ),
+    "diabetes": lambda: sklearn_sets.load_diabetes(return_X_y=True),
+    "friedman1": lambda: sklearn_sets.make_friedman1(1000, noise=1.0, random_state=0),
+    "friedman3": lambda: sklearn_sets.make_friedman3(600, noise=0.1, random_state=0),
 }
+STAGES: dict[str, dict[str, Any]] = {
+    "screen": {
+        "rows": 4000,
+        "rounds": 400,
+        "factors": {
+            "decay": (0.0, 0.5, 0.8, 1.0),
+            "step": ("constant", "refit", "auto"),
+            "rate": (0.03, 0.1, 0.3),
+            "envelope": (0.0, 0.3, 1.0),
+            "splits": ("best", "random"),
+            "max_leaves": (8, 31, 128),
+            "min_samples_leaf": (1, 5, 20),
+        },
+    },
+    "focus": {
+        "rows": 4000,
+        "rounds": 800,
+        "factors": {
+            "decay": (0.0, 0.5, 0.8, 0.9),
+            "step": ("refit",),
+            "rate": (0.05, 0.1),
+            "envelope": (0.0, 1.0, 3.0),
+            "splits": ("best", "random"),
+            "max_leaves": (16, 31, 64, 128),
+            "min_samples_leaf": (3, 10, 20),
+            "leaf_l2": (0.0, 3.0),
+            "row_share": (1.0, 0.6),
+            "column_share": (1.0, 0.6),
+        },
+    },
+    "rounds": {
+        "rows": 8000,
+        "rounds": 600,
+        "factors": {
+            "decay": (0.0, 0.5, 0.7),
+            "step": ("refit",),
+            "rate": (0.05, 0.1),
+            "envelope": (0.0, 3.0),
+            "splits": ("auto",),
+            "max_leaves": (31,),
+            "min_samples_leaf": (5, 20),
+        },
+    },
+}
+PATIENCE = 60
+CHECKPOINTS = (50, 100, 150, 200, 300, 400, 500, 600)
 
 
-def rows(name):
-    """Some rows of the training part, always the same."""
+def rows(name: str, count: int) -> tuple[Any, Any, list[int] | None]:
+    """Return some rows of the training part, always the same."""
+    if name in SMALL:
+        X, y = SMALL[name]()
+        return X, y, None
     found = datasets.load(name)
     X, _, y, _ = found.split()
-    order = np.random.default_rng(zlib.crc32(name.encode())).permutation(len(y))[:MAX_ROWS]
+    order = np.random.default_rng(zlib.crc32(name.encode())).permutation(len(y))[:count]
     return X[order], y[order], list(found.categorical) or None
 
 
-def run(name, loss, fold, config):
-    X, y, categorical = rows(name)
-    classes = name in CLASSES
-    splitter = (StratifiedKFold if classes else KFold)(3, shuffle=True, random_state=0)
+def is_classes(loss: str) -> bool:
+    return loss in CLASS_LOSSES
+
+
+def run(stage: str, name: str, loss: str, fold: int, config: dict[str, Any]) -> dict[str, Any] | None:
+    """Train one setting on two thirds of the rows and score it on the others."""
+    X, y, categorical = rows(name, STAGES[stage]["rows"])
+    splitter = (StratifiedKFold if is_classes(loss) else KFold)(3, shuffle=True, random_state=0)
     train, held = list(splitter.split(X, y))[fold]
-    tree = Tree(
-        max_leaves=config["max_leaves"],
-        splits=config["splits"],
-        min_samples_leaf=config["min_samples_leaf"],
-        leaf_l2=config["leaf_l2"],
-        row_share=config["row_share"],
-        column_share=config["column_share"],
-    )
-    step = config["step"]
-    rate = config["rate"] if step != "constant" or loss != "softmax" else 10 * config["rate"]
-    scale = np.std(y) if not classes else 1.0
-    make = ConvexBoostClassifier if classes else ConvexBoostRegressor
-    if step == "constant" and not classes and loss != "half_squared":
-        rate *= scale  # the gradient has no units
-    model = make(
+    limits = ("max_leaves", "splits", "min_samples_leaf", "leaf_l2", "row_share", "column_share")
+    step, rate = config["step"], config["rate"]
+    if step == "constant" and loss == "softmax":
+        rate *= 10  # its gradients are small
+    if step == "constant" and loss in NUMBER_LOSSES[:3]:
+        rate *= np.std(y)  # and these have no units
+    model = (ConvexBoostClassifier if is_classes(loss) else ConvexBoostRegressor)(
         loss,
-        tree,
-        "residual" if config["decay"] > 0 else "naive",
+        Tree(**{key: config[key] for key in limits if key in config}),
+        "residual",
         residual_decay=config["decay"],
         step=step if step == "auto" else f"{step}:{rate}",
         envelope=config["envelope"],
-        n_rounds=MAX_ROUNDS,
-        early_stopping=True,
+        n_rounds=STAGES[stage]["rounds"],
+        early_stopping=stage != "rounds",
         n_iter_no_change=PATIENCE,
         categorical_features=categorical,
         random_state=0,
@@ -93,50 +144,143 @@ def run(name, loss, fold, config):
     try:
         model.fit(X[train], y[train], X_val=X[held], y_val=y[held])
     except ValueError as error:
-        return None if "prox" in str(error) else {"error": str(error)}
+        if "prox" in str(error):
+            return None  # no envelope for this loss
+        raise
+    path = model.history_["validation"]
     out = {
         "set": name,
         "loss": loss,
         "fold": fold,
         **config,
-        "start": float(model.history_["validation"][0]),
-        "value": float(np.nanmin(model.history_["validation"])),
+        "value": float(np.nanmin(path)),
         "best_round": int(model.best_round_),
-        "rounds": int(model.n_rounds_),
         "seconds": time.perf_counter() - began,
     }
-    if classes:
+    if stage == "rounds":
+        out["path"] = [float(path[min(t, len(path) - 1)]) for t in CHECKPOINTS]
+    if is_classes(loss):
         out["error"] = float(1 - model.score(X[held], y[held]))
+        if stage == "rounds":
+            stages = list(model.staged_predict(X[held]))
+            wrong = [float(np.mean(y[held] != P)) for P in stages]
+            out["errors"] = [wrong[min(t, len(wrong)) - 1] for t in CHECKPOINTS if wrong]
     return out
 
 
-def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--configs", type=int, default=100, help="drawn from the full factorial")
-    parser.add_argument("--seconds", type=float, default=500.0)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, default=Path("generalisation"))
-    arguments = parser.parse_args()
-    rng = np.random.default_rng(arguments.seed)
-    full = [dict(zip(FACTORS, values, strict=True)) for values in itertools.product(*FACTORS.values())]
+def problems(stage: str) -> list[tuple[str, str]]:
+    names = [*CLASSES, *NUMBERS, *(SMALL if stage == "rounds" else ())]
+    numbers = {*NUMBERS, "diabetes", "friedman1", "friedman3"}
+    return [(n, loss) for n in names for loss in (NUMBER_LOSSES if n in numbers else CLASS_LOSSES)]
+
+
+def collect(arguments: argparse.Namespace) -> None:
+    stage, rng = arguments.stage, np.random.default_rng(arguments.seed)
+    factors = STAGES[stage]["factors"]
+    full = [dict(zip(factors, values, strict=True)) for values in itertools.product(*factors.values())]
     full = [c for c in full if not (c["step"] == "auto" and c["rate"] != 0.1)]
     chosen = [full[i] for i in rng.permutation(len(full))[: arguments.configs]]
-    problems = [(n, loss) for n, losses in {**CLASSES, **NUMBERS}.items() for loss in losses]
-    tasks = [(n, loss, f, c) for f in range(3) for c in chosen for n, loss in problems]
-    tasks = [tasks[i] for i in rng.permutation(len(tasks))]
+    tasks = [(n, loss, f, c) for f in range(3) for c in chosen for n, loss in problems(stage)]
+    if stage == "rounds":  # all settings on the first fold before the others
+        tasks = [t for f in range(3) for t in _shuffled([t for t in tasks if t[2] == f], rng)]
+    else:
+        tasks = _shuffled(tasks, rng)
     end = time.time() + arguments.seconds
 
-    def one(task):
-        return None if time.time() > end else run(*task)
+    def one(task: Any) -> Any:
+        return None if time.time() > end else run(stage, *task)
 
     found = joblib.Parallel(arguments.jobs, batch_size=1)(joblib.delayed(one)(task) for task in tasks)
     found = [f for f in found if f]
     arguments.out.mkdir(parents=True, exist_ok=True)
-    (arguments.out / f"factorial_{arguments.seed}.json").write_text(json.dumps(found))
-    print(len(found), "of", len(tasks), "runs", sum("error" in f and "set" not in f for f in found), "failed")
+    (arguments.out / f"{stage}.json").write_text(json.dumps(found))
+    print(f"{len(found)} of {len(tasks)} runs in {arguments.out / stage}.json")
+
+
+def _shuffled(tasks: list[Any], rng: np.random.Generator) -> list[Any]:
+    return [tasks[i] for i in rng.permutation(len(tasks))]
+
+
+# -- the tables ------------------------------------------------------------------------------------------
+
+#: Losses that behave alike, and whether they are scored by the error.
+GROUPS = {
+    "absolute, quantiles": (NUMBER_LOSSES[:3], False),
+    "squared": (NUMBER_LOSSES[3:], False),
+    "hinge": (CLASS_LOSSES[:1], True),
+    "softmax": (CLASS_LOSSES[1:], True),
+}
+#: Added to errors before ratios are taken: a handful of rows must not count for much.
+HALF_A_PERCENT = 0.005
+
+
+def excess(found: list[dict[str, Any]], scores: list[float], by_error: bool) -> Array:
+    """Return how much worse each run is than the best of its data set, loss and fold, as a log ratio."""
+    values = np.asarray(scores) + (HALF_A_PERCENT if by_error else 0.0)
+    keys = [(r["set"], r["loss"], r["fold"]) for r in found]
+    best: dict[Any, float] = {}
+    for key, value in zip(keys, values, strict=True):
+        best[key] = min(best.get(key, np.inf), value)
+    return np.log(values / np.array([best[key] for key in keys]))
+
+
+def effects(stage: str, found: list[dict[str, Any]]) -> str:
+    """Return the mean excess of each level of each factor; a linear model takes out what else differs."""
+    lines = []
+    for factor, levels in STAGES[stage]["factors"].items():
+        if len(levels) < 2:
+            continue
+        for level in levels:
+            cells = []
+            for losses, by_error in GROUPS.values():
+                runs = [r for r in found if r["loss"] in losses]
+                out = excess(runs, [r["error" if by_error else "value"] for r in runs], by_error)
+                chosen = np.array([r[factor] == level for r in runs])
+                cells.append(f"{100 * out[chosen].mean():.0f}" if chosen.any() else "")
+            lines.append([factor, level, *cells])
+    return table(["factor", "level", *GROUPS], lines)
+
+
+def fixed_rounds(found: list[dict[str, Any]], small: bool) -> str:
+    """Return the mean excess of each candidate after fixed numbers of rounds."""
+    lines = []
+    for group, (losses, by_error) in GROUPS.items():
+        runs = [r for r in found if r["loss"] in losses and (r["set"] in SMALL) == small]
+        key = "errors" if by_error else "path"
+        runs = [r for r in runs if len(r.get(key, ())) == len(CHECKPOINTS)]
+        at_best = [min(r[key]) for r in runs]
+        floor = excess(runs, at_best, by_error) - np.log(np.array(at_best) + HALF_A_PERCENT * by_error)
+        paths = np.log(np.array([r[key] for r in runs]) + HALF_A_PERCENT * by_error) + floor[:, None]
+        for rate, envelope in itertools.product((0.05, 0.1), (0.0, 3.0)):
+            chosen = np.array([r["rate"] == rate and r["envelope"] == envelope for r in runs])
+            if chosen.any():
+                means = [f"{100 * m:.0f}" for m in paths[chosen].mean(axis=0)]
+                lines.append([group, rate, envelope, *means])
+    return table(["losses", "rate", "envelope", *map(str, CHECKPOINTS)], lines)
+
+
+def page(arguments: argparse.Namespace) -> None:
+    """Print the tables of docs/generalisation.md."""
+    found = {stage: json.loads((arguments.out / f"{stage}.json").read_text()) for stage in STAGES}
+    for stage in ("screen", "focus"):
+        print(f"### `{stage}`: {len(found[stage]):,} runs\n\n{effects(stage, found[stage])}\n")
+    for small in (False, True):
+        which = "scikit-learn's small sets" if small else "the eight sets, up to 8,000 rows"
+        print(f"### `rounds`, {which}\n\n{fixed_rounds(found['rounds'], small)}\n")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("stage", choices=[*STAGES, "page"])
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--configs", type=int, default=200, help="drawn from the full factorial")
+    parser.add_argument("--seconds", type=float, default=500.0)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--out", type=Path, default=Path("convexboost-generalisation"))
+    arguments = parser.parse_args()
+    page(arguments) if arguments.stage == "page" else collect(arguments)
 
 
 if __name__ == "__main__":
