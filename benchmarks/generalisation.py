@@ -5,11 +5,11 @@
     python benchmarks/generalisation.py rounds --jobs 16
     python benchmarks/generalisation.py page
 
-Cross-validation on the *training parts* of the data sets; the test parts are not read.  `screen` draws settings from
-the whole factorial (decay x step x rate x envelope x split randomness x leaves x smallest leaf) and `focus` from the
-better part of it, with shrinkage and subsampling; both are scored at the best round.  `rounds` compares a few
-candidates after fixed numbers of rounds, also on scikit-learn's small sets.  Each stops after --seconds and leaves a
-JSON file in --out; `page` makes docs/generalisation tables of them.
+Cross-validation on the *training parts* of the data sets; the test parts are not read.  `screen` draws
+settings from the whole factorial (decay x step x rate x envelope x split randomness x leaves x smallest
+leaf) and `focus` from the better part of it, with shrinkage and subsampling; both are scored at the best
+round.  `rounds` compares a few candidates after fixed numbers of rounds, also on scikit-learn's small sets.
+Each stops after --seconds and leaves a JSON file in --out; `page` makes docs/generalisation tables of them.
 """
 
 from __future__ import annotations

@@ -522,7 +522,7 @@ class BaseConvexBoost(BaseEstimator):
                     "those of another function"
                 )
             return float(self.envelope)
-        wide = getattr(learner, "envelope", 0.0)
+        wide = getattr(learner, "envelope", 0.0) if self._task == "classification" else 0.0
         return (
             wide if not certified and objective.constants.smoothness is None and objective.has_prox else 0.0
         )

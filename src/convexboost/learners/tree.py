@@ -43,6 +43,8 @@ from convexboost.learners._dense import DensePosition, DenseTarget, RowValues
 
 #: Histograms of more operations than this are shared out between threads.
 THREADED = 2e6
+#: Leaves of a tree unless something else is asked for: with the best cuts, and with random ones.
+BEST_LEAVES, RANDOM_LEAVES = 31, 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,9 +179,9 @@ class TreeSet:
         """
         learner, inputs = self.learner, self.inputs
         n, width = V.shape
-        max_leaves = min(learner.max_leaves, n)
-        max_nodes = 2 * max_leaves - 1
         random = learner.draws_cuts(width - 1)
+        max_leaves = min(learner.max_leaves or (RANDOM_LEAVES if random else BEST_LEAVES), n)
+        max_nodes = 2 * max_leaves - 1
         seed = int(rng.integers(2**63)) if random else 0
         features = np.arange(len(self.categorical))
         if learner.column_share < 1.0:
@@ -379,8 +381,9 @@ class Tree:
 
     Parameters
     ----------
-    max_leaves, max_depth
-        Limits of the size.
+    max_leaves : int, optional
+        By default 31, and 64 where cuts are drawn at random.
+    max_depth : int, optional
     min_samples_leaf : float
         Least sum of sample weights in a leaf.
     leaf_l2 : float
@@ -403,7 +406,7 @@ class Tree:
 
     """
 
-    max_leaves: int = 31
+    max_leaves: int | None = None
     max_depth: int | None = None
     min_samples_leaf: float = 10
     leaf_l2: float = 0.0
@@ -416,9 +419,9 @@ class Tree:
 
     name: ClassVar[str] = "tree"
     #: What the estimators' "auto" means with trees (docs/generalisation.md): how much of the residual is
-    #: kept, the step, and the width of the envelope for losses that are not smooth.
+    #: kept, the step, and the width of the envelope for hinges in classification.
     decay: ClassVar[float] = 0.7
-    step: ClassVar[str] = "refit"
+    step: ClassVar[str] = "refit:0.05"
     envelope: ClassVar[float] = 3.0
 
     def __post_init__(self) -> None:
@@ -428,7 +431,7 @@ class Tree:
 
         need(
             "max_leaves",
-            isinstance(self.max_leaves, Integral) and self.max_leaves >= 2,
+            self.max_leaves is None or (isinstance(self.max_leaves, Integral) and self.max_leaves >= 2),
             "an integer of at least 2",
         )
         depth = self.max_depth
