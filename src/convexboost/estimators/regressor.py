@@ -31,17 +31,21 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
     max_weak_learners : int, optional
         Budget of weak learners; "repeated" trains t of them in round t.
     step : str or Step, default="auto"
-        "auto", "constant", "inverse_sqrt", "inverse_time", "polyak", "adanorm", "line_search"; a scale may
-        follow ("inverse_sqrt:0.5").
+        "auto", "constant", "inverse_sqrt", "inverse_time", "polyak", "adanorm", "line_search", "refit"; a scale
+        may follow ("inverse_sqrt:0.5").  "auto" is "refit:0.05" for trees: the best leaf values, times 0.05.
     output : {"best", "last", "average"}, default="best"
         Which iterate becomes the model: the best one (by validation loss where there is one, else by
         objective), the last, or the average.
-    residual_decay : float in [0, 1], default=1
-        What "residual" keeps of the residual from round to round: 1 is the paper, 0 is "naive".
+    residual_decay : "auto" or float in [0, 1], default="auto"
+        What "residual" keeps of the residual from round to round: 1 is the paper, 0 is "naive"; "auto" is 0.7
+        for trees, which memorise with 1, and 1 for other learners.
     accuracy : float, optional
         "repeated" only: project until the error costs at most half of this, instead of t times in round t.
     l2 : float, default=0
         Adds l2/2 ‖f − start‖² to the objective.
+    envelope : "auto" or float, default="auto"
+        Take gradients of the Moreau envelope, so many Polyak steps wide, for losses with a `prox`; 0: of the
+        loss itself.  "auto" is 3 for hinges in classification with trees, else 0.
     early_stopping : bool, default=False
         Hold out `validation_fraction` of the rows (unless `X_val` is given to fit) and stop when the loss on
         them has not improved for `n_iter_no_change` rounds.
