@@ -257,9 +257,12 @@ def do_all(runs: Runs, todo: list[tuple[Cell, str]]) -> None:
         for cell, half in todo:
             work(cell, half, runs)
         return
-    with ThreadPoolExecutor(arguments.jobs) as pool:
+    pool = ThreadPoolExecutor(arguments.jobs)
+    try:
         for done in [pool.submit(work, cell, half, runs) for cell, half in todo]:
             done.result()
+    finally:  # interrupted: finish what is running, begin nothing new
+        pool.shutdown(cancel_futures=True)
 
 
 # -- what came out ---------------------------------------------------------------------------------------

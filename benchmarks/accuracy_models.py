@@ -216,13 +216,10 @@ class LightGBM(Library):
         return kind(**self.objectives[objective], **setting, random_state=seed, n_jobs=1, verbose=-1)
 
     def fit(self, model: Any, train: Rows, held: Rows | None = None) -> Any:
-        """Train; early stopping by its own metric."""
-        import lightgbm
-
+        """Train; early stopping by its own metric, all rounds kept."""
         options: dict[str, Any] = {} if train.qid is None else {"group": np.bincount(train.queries)}
         if held is not None:
-            stop = lightgbm.early_stopping(PATIENCE, first_metric_only=True, verbose=False)
-            options |= {"eval_X": (held.X,), "eval_y": (held.y,), "callbacks": [stop]}
+            options |= {"eval_X": (held.X,), "eval_y": (held.y,), "callbacks": [_Patience()]}
             if held.qid is not None:
                 options |= {"eval_group": [np.bincount(held.queries)], "eval_at": (10,)}
         return model.fit(train.X, train.y, **options)
@@ -405,6 +402,23 @@ class HistGradientBoosting(Library):
 OURS = (OursHinge(), OursSoftmax(), Ours())
 PEERS = (LightGBM(), XGBoost(), CatBoost(), HistGradientBoosting())
 LIBRARIES = {library.name: library for library in (*OURS, *PEERS)}
+
+
+class _Patience:
+    """LightGBM's early stopping, without what it does in the end: to drop the rounds after the best one."""
+
+    def __init__(self) -> None:
+        self.best, self.since = -np.inf, 0
+
+    def __call__(self, env: Any) -> None:
+        from lightgbm.callback import EarlyStopException
+
+        _, _, value, higher_is_better = env.evaluation_result_list[0][:4]
+        value = value if higher_is_better else -value
+        if value > self.best:
+            self.best, self.since = value, env.iteration
+        elif env.iteration - self.since >= PATIENCE:
+            raise EarlyStopException(env.iteration, env.evaluation_result_list)
 
 
 def _categorical(X: Any) -> list[Any]:

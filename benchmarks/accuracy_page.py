@@ -31,10 +31,11 @@ FIXED = """\
   number of rounds. Only this is tested.
 - Paired bootstrap over test examples (queries for ranking), {resamples:,} resamples: ▲ ours significantly
   better than this peer, ▼ significantly worse ({level:.0f} % interval of the difference), = neither; two
-  marks where there are two of ours. It covers the drawing of test examples, not that of training sets, and is not
-  corrected for the number of rows. The best peer of a row is the one that turned out best on the test part,
-  which favours the peers.
+  marks where there are two of ours. It covers the drawing of test examples, not that of training sets, and is
+  not corrected for the number of rows. The best peer of a row is the one that turned out best on the test
+  part, which favours the peers.
 - A fit that takes longer than {timeout:g} s has failed. A peer that failed is left out of that row.
+- A mean rank is over the rows that a library has: HistGradientBoosting does not rank queries.
 - The settings of ours do not know which data set they are used on."""
 
 

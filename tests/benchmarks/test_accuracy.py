@@ -197,7 +197,7 @@ def arguments(folder, **changes):
 def test_parts_share_the_work_out(bench, tmp_path):
     whole = bench.accuracy.todo(arguments(tmp_path))
     shares = [bench.accuracy.todo(arguments(tmp_path, part=f"{i}/3")) for i in (1, 2, 3)]
-    assert sorted(map(str, sum(shares, []))) == sorted(map(str, whole))
+    assert sorted(str(cell) for share in shares for cell in share) == sorted(map(str, whole))
     assert max(map(len, shares)) - min(map(len, shares)) <= 1
 
 
@@ -270,14 +270,32 @@ def check_library(bench, name, problems):
         np.testing.assert_allclose(stages[2], P, rtol=1e-5, atol=1e-6)
 
 
+def check_patience(bench, name, problems, monkeypatch):
+    """Where there is nothing to learn a trial stops early, and keeps the rounds after its best one."""
+    monkeypatch.setattr(bench.accuracy_models, "PATIENCE", 4)
+    library = bench.accuracy_models.LIBRARIES[name]
+    objective = "classes" if "classes" in library.objectives else "absolute"
+    rows = problems.get(objective, problems["numbers"])
+    noise = rows._replace(y=np.random.default_rng(0).permutation(rows.y))
+    train, held = noise.take(np.arange(160)), noise.take(np.arange(160, 240))
+    (setting,) = bench.accuracy_models.trials(library, 1)
+    model = library.make(objective, {**setting, library.rounds: 300}, seed=0)
+    n = library.n_rounds(library.fit(model, train, held))
+    assert 4 <= n < 300
+    first, last = library.staged(model, held.X, [1, n])
+    assert first.shape == last.shape == (80,)
+
+
 @pytest.mark.parametrize("name", ["convexboost", "convexboost, hinge", "convexboost, softmax"])
-def test_our_stages_end_with_the_prediction(bench, problems, name):
+def test_our_stages_end_with_the_prediction(bench, problems, monkeypatch, name):
     check_library(bench, name, problems)
+    check_patience(bench, name, problems, monkeypatch)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PEERS)
-def test_the_stages_of_a_peer_end_with_its_prediction(bench, problems, name):
+def test_the_stages_of_a_peer_end_with_its_prediction(bench, problems, monkeypatch, name):
     package = bench.accuracy_models.LIBRARIES[name].package
     pytest.importorskip(package.replace("scikit-learn", "sklearn"))
     check_library(bench, name, problems)
+    check_patience(bench, name, problems, monkeypatch)
