@@ -74,7 +74,7 @@ def _trial(
     for P in library.staged(model, held.X, rounds):
         found = losses(objective, held, P)
         scores.append([float(mean(found[m], weight_of(m, found))) for m in MEASURES[objective]])
-    best = np.argmin(scores, axis=0)
+    best = np.argmin(np.nan_to_num(scores, nan=np.inf), axis=0)
     return {
         "scores": {m: scores[k][j] for j, (m, k) in enumerate(zip(MEASURES[objective], best, strict=True))},
         "rounds": {m: rounds[k] for m, k in zip(MEASURES[objective], best, strict=True)},
@@ -123,7 +123,9 @@ class Runs:
 
     def path(self, spec: Spec) -> Path:
         """Return the file of a result: its name says all that the result depends on."""
-        text = json.dumps({**spec, "version": version(LIBRARIES[spec["library"]].package)}, sort_keys=True)
+        library = LIBRARIES[spec["library"]]
+        asked, of = library.objectives[spec["objective"]], version(library.package)
+        text = json.dumps({**spec, "asked": asked, "version": of}, sort_keys=True)
         return self.folder / f"{hashlib.sha256(text.encode()).hexdigest()[:24]}.json"
 
     def find(self, spec: Spec) -> dict[str, Any] | None:
@@ -195,13 +197,8 @@ def version(package: str) -> str:
 def spec_of(
     cell: Cell, arguments: argparse.Namespace, setting: models.Setting, seed: int, trial: bool
 ) -> Spec:
-    return {
-        **cell._asdict(),
-        "setting": dict(setting),
-        "seed": seed,
-        "trial": trial,
-        "rows": arguments.rows,
-    }
+    rest = {"setting": dict(setting), "seed": seed, "trial": trial, "rows": arguments.rows}
+    return {**cell._asdict(), **rest}
 
 
 def default_specs(cell: Cell, arguments: argparse.Namespace) -> list[Spec]:

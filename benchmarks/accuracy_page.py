@@ -34,7 +34,8 @@ FIXED = """\
   marks where there are two of ours. It covers the drawing of test examples, not that of training sets, and is
   not corrected for the number of rows. The best peer of a row is the one that turned out best on the test
   part, which favours the peers.
-- A fit that takes longer than {timeout:g} s has failed. A peer that failed is left out of that row.
+- A fit that takes longer than {timeout:g} s has failed. A peer that failed is left out of that row; a
+  trial that failed is lost.
 - A mean rank is over the rows that a library has: HistGradientBoosting does not rank queries.
 - The settings of ours do not know which data set they are used on."""
 

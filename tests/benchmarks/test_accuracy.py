@@ -236,6 +236,38 @@ def test_a_fit_that_takes_too_long_has_failed_until_it_is_tried_again(bench, tmp
     assert "failed" not in again.make(spec)
 
 
+def row(bench, objective, measure, values, **changes):
+    """A row of 50 test examples, all with the same loss."""
+    losses = {name: np.full(50, value) for name, value in values.items()}
+    whole = bench.accuracy_page.Row("any", objective, measure, losses, np.ones(50), {}, [], {})
+    return whole._replace(**changes)
+
+
+def test_the_summary_takes_one_of_ours_a_row_and_leaves_out_what_is_not_complete(bench):
+    classes = {"convexboost, hinge": 0.1, "convexboost, softmax": 0.4, "LightGBM": 0.2}
+    rows = [
+        row(bench, "classes", "error", classes),
+        row(bench, "absolute", "absolute error", {"convexboost": 3.0, "LightGBM": 3.0, "XGBoost": 6.0}),
+    ]
+    found = bench.accuracy_page.summary(rows)
+    hinge, softmax = found["convexboost, hinge"], found["convexboost, softmax"]
+    assert hinge["mean ranks"] == {"convexboost": 1.25, "LightGBM": 1.75, "XGBoost": 3.0}
+    assert hinge["geometric mean"] == pytest.approx(0.5**0.5)
+    assert (hinge["worse"], softmax["worse"]) == ([], ["any, error"])
+    assert softmax["mean ranks"]["convexboost"] == 1.75
+    text = bench.accuracy_page.half_section("defaults", rows, found)
+    assert "missed" in text
+    assert "0.2 ▲ ▼" in text
+    rows += [row(bench, "squared", "squared error", {"convexboost": 1.0}, missing=["LightGBM"])]
+    rows += [row(bench, "squared", "squared error", {"LightGBM": 1.0}, failed={"convexboost": "too slow"})]
+    found = bench.accuracy_page.summary(rows)
+    assert found["convexboost, hinge"]["rows"] == 2
+    text = bench.accuracy_page.half_section("defaults", rows, found)
+    assert "convexboost on any, squared error: too slow" in text
+    assert "no goal counts yet" in text
+    assert ": reached" not in text
+
+
 @pytest.fixture(scope="module")
 def problems(bench):
     Rows = bench.accuracy_models.Rows
