@@ -160,17 +160,21 @@ def _goals(entry: str, found: dict[str, Any], n_rows: int) -> str:
         return f"With {loss} on classes: no row is complete."
     order = sorted(found["mean ranks"].items(), key=lambda pair: pair[1])
     listed = ", ".join(f"{name} {rank:.2f}" for name, rank in order)
-    all_rows = found["rows"] == n_rows
     worse = "; ".join(found["worse"]) or "none"
-    partly = "" if all_rows else f" (only {found['rows']} of {n_rows} rows are there: no goal counts yet)"
+    all_rows = found["rows"] == n_rows
+    partly = "" if all_rows else f" ({found['rows']} of {n_rows} rows are there: a goal not missed is open)"
+
+    def verdict(reached: bool, for_good: bool = False) -> str:
+        return common.verdict(reached) if all_rows or for_good else "open"
+
     return "\n".join(
         [
             f"With **{loss}** on classes{partly}:\n",
-            f"- mean ranks: {listed} (goal, ours first: {common.verdict(found['is first'] and all_rows)})",
+            f"- mean ranks: {listed} (goal, ours first: {verdict(found['is first'])})",
             f"- geometric mean of ours / best peer: {found['geometric mean']:.3f} "
-            f"(goal, at most 1: {common.verdict(found['geometric mean'] <= 1 and all_rows)})",
+            f"(goal, at most 1: {verdict(found['geometric mean'] <= 1)})",
             f"- significantly worse than the best peer on {len(found['worse'])} rows: {worse} "
-            f"(goal, on none: {common.verdict(not found['worse'] and all_rows)}); "
+            f"(goal, on none: {verdict(not found['worse'], for_good=bool(found['worse']))}); "
             f"significantly better on {len(found['better'])}",
         ]
     )
