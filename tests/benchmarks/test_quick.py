@@ -27,6 +27,7 @@ PROGRAMS = (
     "certificate",
     "custom_loss",
     "network_edge",
+    "accuracy",
 )
 
 pytestmark = pytest.mark.slow

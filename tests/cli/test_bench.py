@@ -1,3 +1,5 @@
+import subprocess
+
 from typer.testing import CliRunner
 
 import convexboost
@@ -10,3 +12,26 @@ def test_without_the_source_repository_bench_says_where_to_find_the_benchmarks(m
     assert result.exit_code == 1
     assert "source repository" in result.output
     assert "make bench" in result.output
+
+
+def test_the_name_of_a_benchmark_runs_that_one_with_its_options(monkeypatch):
+    called = []
+
+    def run(command, check):
+        called.append(command[1:])
+        return subprocess.CompletedProcess(command, 3)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    result = CliRunner().invoke(app, ["bench", "accuracy", "--half", "defaults"])
+    assert result.exit_code == 3
+    assert called[0][0].endswith("accuracy.py")
+    assert called[0][1:] == ["--half", "defaults"]
+    CliRunner().invoke(app, ["bench", "--quick"])
+    assert called[1][0].endswith("run_all.py")
+    assert called[1][1:] == ["--quick"]
+
+
+def test_an_unknown_benchmark_is_named():
+    result = CliRunner().invoke(app, ["bench", "nothing"])
+    assert result.exit_code == 2
+    assert "no benchmark 'nothing'" in result.output

@@ -97,13 +97,21 @@ def reproduce(
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def bench(context: typer.Context) -> None:
-    """Time the library beside its peers; takes the options of benchmarks/run_all.py (--quick, --threads)."""
-    program = Path(convexboost.__file__).parents[2] / "benchmarks" / "run_all.py"
-    if not program.is_file():
+    """Time the library beside its peers; takes the options of benchmarks/run_all.py (--quick, --threads).
+
+    With the name of a benchmark first, runs that one with its own options: `bench accuracy --half defaults`.
+    """
+    options, folder = list(context.args), Path(convexboost.__file__).parents[2] / "benchmarks"
+    if not (folder / "run_all.py").is_file():
         typer.echo(
             "the benchmarks live in the source repository, not in the installed package: "
             "clone it and run `make bench` there",
             err=True,
         )
         raise typer.Exit(1)
-    raise typer.Exit(subprocess.run([sys.executable, str(program), *context.args], check=False).returncode)
+    name = options.pop(0) if options and not options[0].startswith("-") else "run_all"
+    program = folder / f"{name}.py"
+    if not program.is_file():
+        typer.echo(f"there is no benchmark {name!r} in {folder}", err=True)
+        raise typer.Exit(2)
+    raise typer.Exit(subprocess.run([sys.executable, str(program), *options], check=False).returncode)
