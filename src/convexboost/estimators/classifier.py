@@ -37,8 +37,8 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
         "softmax" (has `predict_proba`), "multiclass_hinge" (Crammer and Singer); for two classes also
         "logistic", "exponential", "hinge", "squared_hinge"; a Loss; or your own (docs/add-a-loss.md).
     learner : str, learner or scikit-learn estimator, default="stump"
-        "tree", "stump", "class_stump", "sign_stump", "additive" (all stumps at once), "network", an object such
-        as ``Tree(max_leaves=15)``, or any scikit-learn regressor or classifier.
+        "tree", "stump", "class_stump", "sign_stump", "additive" (all stumps at once), "network", an object
+        such as ``Tree(max_leaves=15)``, or any scikit-learn regressor or classifier.
     algorithm : str, default="residual"
         "naive", "repeated", "residual" (Algorithms 1, 2, 3), "dual_averaging", "error_feedback".
 

@@ -31,8 +31,9 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
     max_weak_learners : int, optional
         Budget of weak learners; "repeated" trains t of them in round t.
     step : str or Step, default="auto"
-        "auto", "constant", "inverse_sqrt", "inverse_time", "polyak", "adanorm", "line_search", "refit"; a scale
-        may follow ("inverse_sqrt:0.5").  "auto" is "refit:0.05" for trees: the best leaf values, times 0.05.
+        "auto", "constant", "inverse_sqrt", "inverse_time", "polyak", "adanorm", "line_search", "refit"; a
+        scale may follow ("inverse_sqrt:0.5").  "auto" is "refit:0.05" for trees: the best leaf values, times
+        0.05.
     output : {"best", "last", "average"}, default="best"
         Which iterate becomes the model: the best one (by validation loss where there is one, else by
         objective), the last, or the average.
