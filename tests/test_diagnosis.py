@@ -44,11 +44,15 @@ XOR = np.sign(SQUARE[:, 0] * SQUARE[:, 1])  #: no sum of functions of one featur
 
 
 def regressor(*args, **options):
-    return ConvexBoostRegressor(*args, **{"n_rounds": 120, "n_jobs": 1, **options})
+    return ConvexBoostRegressor(
+        *args, **{**({"learner": "stump"} if len(args) < 2 else {}), "n_rounds": 120, "n_jobs": 1, **options}
+    )
 
 
 def classifier(*args, **options):
-    return ConvexBoostClassifier(*args, **{"n_rounds": 120, "n_jobs": 1, **options})
+    return ConvexBoostClassifier(
+        *args, **{**({"learner": "stump"} if len(args) < 2 else {}), "n_rounds": 120, "n_jobs": 1, **options}
+    )
 
 
 def made_up(objective, *, chosen=None, edge=None, validation=None, **options):

@@ -307,7 +307,7 @@ def test_weight_two_is_the_row_twice(loss, problem):
 @pytest.mark.parametrize("loss", [*BINARY, *REGRESSION], ids=str)
 def test_early_stopping(loss, problem):
     X, y = problem
-    model = estimator(loss, n_rounds=400, early_stopping=True, n_iter_no_change=5, random_state=0).fit(X, y)
+    model = estimator(loss, n_rounds=400, early_stopping=True, n_iter_no_change=5).fit(X, y)
     validation = model.history_["validation"]
     assert model.n_rounds_ < 400
     assert model.best_round_ == validation.argmin()

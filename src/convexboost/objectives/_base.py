@@ -423,11 +423,10 @@ class Pointwise(Functional):
         if smoothness is not None:  # 1/Λ is safe; far beyond it a pure leaf would buy confidence
             return 1.0 / smoothness, MAX_REFIT / smoothness
         value, G = self.evaluate(F)
-        norm = self.space.norm(G)
-        if minimum is None or value <= minimum or norm == 0.0:
-            return abs(value) / max(norm * norm, 1e-300) or 1.0, np.inf
-        # No point at which R is the minimum is nearer than this.
-        distance, lengths = (value - minimum) / norm, np.linalg.norm(toward, axis=1)
+        norm = max(self.space.norm(G), 1e-300)
+        # No point at which R is the minimum (0 where none is known) is nearer than this.
+        distance = abs(value - (minimum or 0.0)) / norm or 1.0
+        lengths = np.linalg.norm(toward, axis=1)
         return distance / norm, MAX_REFIT * distance / np.maximum(lengths, 1e-300)
 
     def evaluate(self, F: Array) -> tuple[float, Array]:
