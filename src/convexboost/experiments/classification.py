@@ -339,7 +339,7 @@ def verdicts(results: Results) -> list[Verdict]:
 def _verdicts(results: Results, learner: str, step: str) -> Iterator[Verdict]:
     failing = [Trio(results, dataset, learner, step) for dataset in FAILING]
     others = [Trio(results, dataset, learner, step) for dataset in OTHERS]
-    source = f"Section 6; {words(learner, step)}"
+    source = f"Section 5; {words(learner, step)}"
 
     def progress(trio: Trio, algorithm: str, relation: str, limit: float) -> Comparison:
         return Comparison(f"{trio}: progress of {algorithm}", trio.progress(algorithm), relation, limit)

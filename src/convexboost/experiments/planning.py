@@ -364,7 +364,7 @@ def _verdicts(results: Results, plan: Plan, name: str) -> list[Verdict]:
             "with similar behavior. This is done by optimizing over a convex, non-smooth loss function which "
             "minimizes the difference in costs between the current and demonstrated behavior.",
             *(comparison for algorithm in PAPER for comparison in better_paths(algorithm)),
-            source=f"Section 6; {title}",
+            source=f"Section 5; {title}",
             note="Steps and iterates are chosen by the training objective: there is neither regularisation "
             "nor a validation set.",
         ),
