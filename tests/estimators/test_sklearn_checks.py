@@ -80,7 +80,9 @@ ESTIMATORS = [
         n_rounds=30,
         step="refit",
     ),
-    ConvexBoostRegressor("huber", Tree(min_samples_leaf=2, max_depth=3), n_rounds=20, output="average"),
+    ConvexBoostRegressor(
+        "huber", Tree(min_samples_leaf=2, max_depth=3), n_rounds=20, step="refit:0.2", output="average"
+    ),
     ConvexBoostClassifier("hinge", Tree(min_samples_leaf=2, splits="best"), n_rounds=12),
     ConvexBoostClassifier("softmax", Tree(min_samples_leaf=2), n_rounds=8),
     OneQuery(learner=Tree(min_samples_leaf=2), n_rounds=20),

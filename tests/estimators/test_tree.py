@@ -212,16 +212,15 @@ def test_weight_two_is_the_row_twice(loss, splits):
 
 def test_auto_depends_on_the_learner():
     X, y = data()
-    tree = ConvexBoostRegressor("absolute", n_rounds=4).fit(X, y)
-    said = ConvexBoostRegressor(
-        "absolute",
-        "tree",
-        n_rounds=4,
-        step=Tree.step,
-        residual_decay=Tree.decay,
-        envelope=Tree.envelope,
-    ).fit(X, y)
+    tree = ConvexBoostRegressor("absolute", "tree", n_rounds=4).fit(X, y)
+    options = {"n_rounds": 4, "step": Tree.step, "residual_decay": Tree.decay}
+    said = ConvexBoostRegressor("absolute", "tree", envelope=0.0, **options).fit(X, y)
     np.testing.assert_array_equal(tree.predict(X), said.predict(X))
+    labels = (y > np.median(y)).astype(int)
+    for loss, envelope in (("hinge", Tree.envelope), ("logistic", 0.0)):  # only a loss with kinks needs it
+        tree = ConvexBoostClassifier(loss, "tree", n_rounds=4).fit(X, labels)
+        said = ConvexBoostClassifier(loss, "tree", envelope=envelope, **options).fit(X, labels)
+        np.testing.assert_array_equal(tree.decision_function(X), said.decision_function(X))
     stump = ConvexBoostRegressor("absolute", "stump", n_rounds=4).fit(X, y)
     said = ConvexBoostRegressor("absolute", "stump", n_rounds=4, residual_decay=1.0, envelope=0.0).fit(X, y)
     np.testing.assert_array_equal(stump.predict(X), said.predict(X))
@@ -275,7 +274,7 @@ def test_few_rows(n, loss):
     """Below two leaves' worth of rows there is only the best constant, and training ends at once."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(n, 2)), rng.normal(size=n)
-    model = ConvexBoostRegressor(loss, n_rounds=20).fit(X, y)
+    model = ConvexBoostRegressor(loss, "tree", n_rounds=20).fit(X, y)
     found = model.predict(np.vstack([X, X + 1.0]))
     assert np.isfinite(found).all()
     if n < 20:
