@@ -144,8 +144,7 @@ class Ours(Library):
         of_fit = {key: options.pop(key) for key in (self.rounds, "output") if key in options}
         if "rate" in options:
             of_fit["step"] = f"refit:{options.pop('rate')}"
-        if options:
-            of_fit["learner"] = Tree(**options)
+        of_fit["learner"] = Tree(**options)
         kind = kinds.get(objective, ConvexBoostRegressor)
         return kind(**self.objectives[objective], **of_fit, random_state=seed, n_jobs=1)
 
