@@ -297,3 +297,12 @@ def test_few_bins():
     model = ConvexBoostRegressor(learner=Tree(max_bins=2), n_rounds=20, categorical_features=[2]).fit(X, y)
     assert model.score(X, y) > 0.1
     assert max(column.n_bins for column in model.model_.mapper.bins.columns) <= 2
+
+
+def test_weights_that_add_up_to_one_are_shares():
+    """Not so many hundredths of a row: the model is that without weights."""
+    X, y = data()
+    plain = ConvexBoostRegressor("absolute", "tree", n_rounds=5).fit(X, y)
+    shares = ConvexBoostRegressor("absolute", "tree", n_rounds=5).fit(X, y, np.full(len(y), 1 / len(y)))
+    np.testing.assert_allclose(shares.predict(X), plain.predict(X), rtol=1e-9)
+    assert np.ptp(plain.predict(X)) > 0.0

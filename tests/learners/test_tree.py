@@ -57,8 +57,8 @@ def slow(H, V, seed=None):
     rules = {
         "max_leaves": learner.max_leaves,
         "max_depth": math.inf if learner.max_depth is None else learner.max_depth,
-        "least": (1 - 1e-9) * learner.min_samples_leaf / H.space.total,
-        "l2": learner.leaf_l2 / H.space.total,
+        "least": (1 - 1e-9) * learner.min_samples_leaf / H.n_rows,
+        "l2": learner.leaf_l2 / H.n_rows,
         "min_gain": max(learner.min_gain, 1e-13 * H.space.norm(V) ** 2),
         "random": seed,
     }

@@ -153,6 +153,8 @@ class TreeSet:
         self.groups = groups  #: the number of each row's group, where rows are only drawn by whole groups
         self.offsets = mapper.bins.offsets
         self.categorical = np.asarray(mapper.bins.categorical, bool)
+        #: weight 2 is the row twice; but weights that add up to 1 must not make one row of all
+        self.n_rows = max(space.total, float(space.n_samples))
         self.monotone = learner.signs(self.categorical)
 
     def zero(self, n_outputs: int) -> TreeTarget:
@@ -197,8 +199,8 @@ class TreeSet:
         rules = np.array(
             [
                 # A little less, so that rounding does not decide; never 0: a leaf must have rows.
-                max((1.0 - BETTER) * share * learner.min_samples_leaf / self.space.total, 1e-300),
-                share * learner.leaf_l2 / self.space.total,
+                max((1.0 - BETTER) * share * learner.min_samples_leaf / self.n_rows, 1e-300),
+                share * learner.leaf_l2 / self.n_rows,
                 random,
             ],
             float,
@@ -266,7 +268,7 @@ class TreeSet:
             leaf_of_rows(order, nodes, leaf_of_node, len(nodes), leaves)
             self.inputs.remember(tree, leaves)
         leaf_sums(self.inputs.leaves(tree), V, sums)
-        mass = sums[:, 0] + self.learner.leaf_l2 / self.space.total
+        mass = sums[:, 0] + self.learner.leaf_l2 / self.n_rows
         np.divide(sums[:, 1:], mass[:, None], out=values, where=sums[:, :1] > 0.0)
         values[:] = nearest_monotone(tree, values, means(values.copy(), mass))
         return tree, sums
@@ -385,7 +387,8 @@ class Tree:
         By default 31, and 64 where cuts are drawn at random.
     max_depth : int, optional
     min_samples_leaf : float
-        Least sum of sample weights in a leaf.
+        Least number of rows in a leaf; a row counts as often as its sample weight says (weights with a mean
+        below 1, such as shares, are brought to 1 first).
     leaf_l2 : float
         A leaf's value is the sum of its targets over its weight plus this (in rows): the smaller the leaf,
         the more it is shrunken.
