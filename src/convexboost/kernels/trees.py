@@ -155,6 +155,40 @@ def _is_monotone(left, right, l2, sign):
 
 
 @njit(cache=True, nogil=True)
+def _draw_cut(table, bins, count, place):
+    """Return a cut between the first and the last bin that hold rows, −1 if there are no two such bins."""
+    first, last = 0, count - 1
+    while first < last and table[bins[first], 0] <= 0.0:
+        first += 1
+    while first < last and table[bins[last], 0] <= 0.0:
+        last -= 1
+    return first + int(place * (last - first)) if first < last else -1
+
+
+@njit(cache=True, nogil=True)
+def _write_mask(table, is_categorical, bins, missing_left, total, mask):
+    """Send these bins left, and say where everything goes that was not seen in this node.
+
+    Missing values, if there were none, go with the many; categories without rows go with the missing ones.
+    """
+    mask[:] = 0
+    n_bins, weight = len(table) - 1, 0.0
+    for b in bins:
+        _send_left(mask, b)
+        weight += table[b, 0]
+    if table[n_bins, 0] <= 0.0:
+        missing_left = weight > (total - weight) * (1.0 + BETTER)
+    elif is_categorical:
+        missing_left = _goes_left(mask, n_bins)
+    if missing_left:
+        _send_left(mask, n_bins)
+        if is_categorical:
+            for b in range(n_bins):
+                if table[b, 0] <= 0.0:
+                    _send_left(mask, b)
+
+
+@njit(cache=True, nogil=True)
 def find_split(hist, offsets, categorical, monotone, features, total, rules, seed, node, mask):
     """Return the gain and the feature of a node's best split; `mask` receives the bins that go left.
 
@@ -181,17 +215,11 @@ def find_split(hist, offsets, categorical, monotone, features, total, rules, see
                 bins[b] = b
         has_missing = missing[0] > 0.0 and not categorical[j]
         only = -1
-        if random:  # one cut, between the first and the last bin that hold rows
-            first, last = 0, count - 1
-            while first < last and table[bins[first], 0] <= 0.0:
-                first += 1
-            while first < last and table[bins[last], 0] <= 0.0:
-                last -= 1
-            if first < last:
-                only = first + int(_draw(seed, node, j) * (last - first))
-            elif has_missing:
+        if random:
+            only = _draw_cut(table, bins, count, _draw(seed, node, j))
+            if only < 0 and has_missing:
                 only = count - 1
-            else:
+            if only < 0:
                 continue
         for side in range(2 if has_missing else 1):  # where missing values go: right, then left
             for k in range(width):
@@ -220,25 +248,10 @@ def find_split(hist, offsets, categorical, monotone, features, total, rules, see
                         if categorical[j]:
                             best_bins[: i + 1] = bins[: i + 1]
     if best_feature >= 0:
-        mask[:] = 0
         table = hist[offsets[best_feature] : offsets[best_feature + 1]]
-        n_bins, weight = len(table) - 1, 0.0
-        for i in range(best_cut + 1):
-            b = best_bins[i] if categorical[best_feature] else i
-            _send_left(mask, b)
-            weight += table[b, 0]
-        # Missing values, if there were none in this node, go with the many; so do categories without rows,
-        # or with the missing ones if there were some.
-        if table[n_bins, 0] <= 0.0:
-            best_missing = weight > (total[0] - weight) * (1.0 + BETTER)
-        elif categorical[best_feature]:
-            best_missing = _goes_left(mask, n_bins)
-        if best_missing:
-            _send_left(mask, n_bins)
-            if categorical[best_feature]:
-                for b in range(n_bins):
-                    if table[b, 0] <= 0.0:
-                        _send_left(mask, b)
+        if not categorical[best_feature]:
+            best_bins[:] = np.arange(len(best_bins))
+        _write_mask(table, categorical[best_feature], best_bins[: best_cut + 1], best_missing, total[0], mask)
     return best_gain, best_feature
 
 
@@ -249,7 +262,7 @@ def partition(codes, order, spare, begin, end, feature, mask):
     for i in range(begin, end):
         n = order[i]
         c = codes[n, feature]
-        if mask[c >> 6] >> np.uint64(c & 63) & np.uint64(1):
+        if _goes_left(mask, c):
             order[left] = n
             left += 1
         else:

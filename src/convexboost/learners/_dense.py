@@ -74,18 +74,13 @@ class RowValues(DenseHypothesis):
         F += weight * self.values
 
 
-class DenseSet(ABC):
-    """A hypothesis set that can fit the rows of a vector."""
+class RowSet:
+    """A hypothesis set that knows Δ row by row, and not its own span."""
 
     knows_span = False
-    is_exact = False  #: whether `fit` finds the best hypothesis of all
-
-    def __init__(self, X: Any, space: FunctionSpace) -> None:
-        self.inputs, self.space, self.mapper = RawInputs(X), space, RawMapper()
-
-    def zero(self, n_outputs: int) -> DenseTarget:
-        """Δ = 0."""
-        return DenseTarget(self, np.zeros((self.space.n_samples, n_outputs)))
+    is_exact = False  #: whether the best hypothesis of all is found
+    inputs: Any
+    space: FunctionSpace
 
     def origin(self, n_outputs: int) -> DensePosition:
         """Return f − f₀ = 0."""
@@ -100,6 +95,17 @@ class DenseSet(ABC):
         values = coordinates.reshape(self.space.n_samples, -1) / np.sqrt(self.space.weight)[:, None]
         return Direction(((1.0, RowValues(values)),), float(np.linalg.norm(coordinates)))
 
+
+class DenseSet(RowSet, ABC):
+    """A hypothesis set that can fit the rows of a vector."""
+
+    def __init__(self, X: Any, space: FunctionSpace) -> None:
+        self.inputs, self.space, self.mapper = RawInputs(X), space, RawMapper()
+
+    def zero(self, n_outputs: int) -> DenseTarget:
+        """Δ = 0."""
+        return DenseTarget(self, np.zeros((self.space.n_samples, n_outputs)))
+
     @abstractmethod
     def fit(self, values: Array, rng: np.random.Generator) -> DenseHypothesis:
         """Return a hypothesis close to `values` in direction; its length does not matter."""
@@ -108,7 +114,7 @@ class DenseSet(ABC):
 class DensePosition(Position):
     """f − f₀ at the training points."""
 
-    def __init__(self, hypotheses: DenseSet, values: Array) -> None:
+    def __init__(self, hypotheses: RowSet, values: Array) -> None:
         self.hypotheses, self.values = hypotheses, values
 
     def move(self, move: Move) -> None:
@@ -136,7 +142,7 @@ class DenseTarget(Target):
     its optimum, a subsample) then still gives an exact projection on the line of h.
     """
 
-    def __init__(self, hypotheses: DenseSet, values: Array) -> None:
+    def __init__(self, hypotheses: Any, values: Array) -> None:
         self.hypotheses, self.values = hypotheses, values
 
     def add(self, gradient: Gradient, scale: float = 1.0) -> None:

@@ -39,7 +39,7 @@ from convexboost.kernels.trees import (
     leaf_sums,
 )
 from convexboost.learners._bins import MAX_BINS, BinMapper
-from convexboost.learners._dense import DensePosition, DenseTarget, RowValues
+from convexboost.learners._dense import DenseTarget, RowSet
 
 #: Histograms of more operations than this are shared out between threads.
 THREADED = 2e6
@@ -140,11 +140,8 @@ class RowMapper:
         return RowCodes(np.ascontiguousarray(codes.T), n_threads)
 
 
-class TreeSet:
+class TreeSet(RowSet):
     """All trees within the limits of a learner, on binned training rows."""
-
-    knows_span = False
-    is_exact = False
 
     def __init__(
         self, learner: Tree, mapper: RowMapper, inputs: RowCodes, space: FunctionSpace, groups: Any = None
@@ -159,20 +156,7 @@ class TreeSet:
 
     def zero(self, n_outputs: int) -> TreeTarget:
         """Δ = 0."""
-        return TreeTarget(self, np.zeros((self.space.n_samples, n_outputs)))  # type: ignore[arg-type]
-
-    def origin(self, n_outputs: int) -> DensePosition:
-        """Return f − f₀ = 0."""
-        return DensePosition(self, np.zeros((self.space.n_samples, n_outputs)))  # type: ignore[arg-type]
-
-    def functions(self, n_outputs: int) -> Any:
-        """Return None: the span is not known."""
-        return None
-
-    def at(self, coordinates: Array) -> Direction:
-        """Return the function with these coordinates, at the training points."""
-        values = coordinates.reshape(self.space.n_samples, -1) / np.sqrt(self.space.weight)[:, None]
-        return Direction(((1.0, RowValues(values)),), float(np.linalg.norm(coordinates)))
+        return TreeTarget(self, np.zeros((self.space.n_samples, n_outputs)))
 
     def grow(self, V: Array, least_gain: float, rng: np.random.Generator) -> tuple[TreeFunction, Array]:
         """Grow a tree on weight and weight times target; return also their sums in its leaves.
@@ -340,8 +324,6 @@ def _leaves_below(tree: TreeFunction) -> list[NDArray[np.int64]]:
 
 class TreeTarget(DenseTarget):
     """Δ row by row; a tree's inner products come from the sums in its leaves."""
-
-    hypotheses: Any
 
     def add(self, gradient: Gradient, scale: float = 1.0) -> None:
         """Δ ← Δ + scale ∇."""
