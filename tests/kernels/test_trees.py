@@ -8,18 +8,25 @@ from convexboost.kernels.trees import (
     CHILD,
     END,
     FEATURE,
+    ROWS,
     _draw,
     add_histogram,
     add_trees,
     descend,
+    divide,
     find_split,
     grow,
-    in_units,
     leaf_of_rows,
     leaf_sums,
+    n_columns,
     partition,
+    quantise,
+    renew,
 )
+from convexboost.kernels.vectors import WORDS
 from tests import reference
+
+SHIFT = np.uint64(8)
 
 
 @pytest.fixture(autouse=True)
@@ -29,65 +36,94 @@ def wrap_around():
         yield
 
 
-def rows_of(binned):
-    V = np.column_stack([binned.weight, binned.weight[:, None] * binned.G])
-    in_units(V)
+def rows_of(binned, n_outputs=None):
+    """The codes row by row, and whole numbers for the targets."""
+    G = binned.G if n_outputs is None else np.resize(binned.G, (len(binned.G), n_outputs))
+    V = np.zeros((len(G), n_columns(G.shape[1])), np.int32)
+    whole = np.random.default_rng(1).integers(1, 4, len(G)).astype(np.int32)
+    quantise(G, whole, np.empty(0), 1000.0, 0, len(G), V)
     return np.ascontiguousarray(binned.codes.T), V
+
+
+def spread(table, offsets):
+    """A histogram with 256 rows for each feature."""
+    out = np.zeros(((len(offsets) - 1) << 8, table.shape[1]), np.int32)
+    for j in range(len(offsets) - 1):
+        out[j << 8 : (j << 8) + offsets[j + 1] - offsets[j]] = table[offsets[j] : offsets[j + 1]]
+    return out
+
+
+def histogram(codes, offsets, V, rows):
+    return spread(
+        reference.histogram(codes.T[:, rows], offsets, V[rows].astype(float), np.ones(len(rows))), offsets
+    )
 
 
 def bits(mask, n):
     return {b for b in range(n) if int(mask[b // 64]) >> (b % 64) & 1}
 
 
-@pytest.mark.parametrize("scale", [1e-30, 1.0, 1e30])
-def test_sums_in_units_are_exact(scale):
+@pytest.mark.parametrize("n_outputs", [1, 2, 7, 8, 26])
+def test_width(n_outputs):
+    """Room for the weight and all outputs; whole groups of words but for one output."""
+    assert n_columns(n_outputs) > n_outputs
+    assert n_columns(n_outputs) in (2, *range(WORDS, 99, WORDS))
+
+
+@pytest.mark.parametrize("n_outputs", [1, 3])
+def test_renewed_target(n_outputs):
     rng = np.random.default_rng(0)
-    V = rng.standard_t(1.2, size=(500, 3)) * scale
-    kept = V.copy()
-    in_units(V)
-    np.testing.assert_allclose(V, kept, rtol=0, atol=np.abs(kept).sum(axis=0).max() * 2.0**-51)
-    for _ in range(5):
-        order = rng.permutation(500)
-        cut = rng.integers(500)
-        parts = [np.add.reduce(V[order[:cut]]), np.add.reduce(V[order[cut:]])]
-        np.testing.assert_array_equal(parts[0] + parts[1], V.sum(axis=0))
-        np.testing.assert_array_equal(V.sum(axis=0) - parts[0], parts[1])
-    for nothing in (np.zeros((3, 2)), np.empty((0, 2))):
-        in_units(nothing)
-        assert not nothing.any()
+    n = 2 * ROWS + 5 if n_outputs == 1 else 50
+    D, G, weight = rng.normal(size=(n, n_outputs)), rng.normal(size=(n, n_outputs)), rng.random(n)
+    leaf, table = rng.integers(0, 4, n).astype(np.int32), rng.normal(size=(4, n_outputs))
+    expected = 0.7 * (D - table[leaf]) - 2.0 * G
+    squares = np.zeros(-(-n // ROWS))
+    for b in range(len(squares)):
+        renew(D, 0.7, leaf, table, G, -2.0, weight, b, b + 1, squares)
+    np.testing.assert_allclose(D, expected, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(squares.sum(), weight @ (expected**2).sum(axis=1), rtol=1e-12)
 
 
-def test_histogram_of_some_rows_and_features(binned):
-    codes, V = rows_of(binned)
-    order = np.random.default_rng(0).permutation(len(V))
-    out = np.zeros((binned.offsets[-1], V.shape[1]))
-    features = np.array([0, 2])
-    add_histogram(codes, binned.offsets, V, order, 5, 30, features, 0, 1, out)
-    add_histogram(codes, binned.offsets, V, order, 5, 30, features, 1, 2, out)
-    chosen = order[5:30]
-    expected = reference.histogram(binned.codes[:, chosen], binned.offsets, V[chosen], np.ones(25))
-    expected[binned.offsets[1] : binned.offsets[2]] = 0.0
-    np.testing.assert_array_equal(out, expected)
+def test_whole_numbers():
+    """Weights that count rows multiply what was rounded; others are rounded with the target."""
+    D = np.array([[0.26, -1.0], [0.26, 3.14159]])
+    V = np.zeros((2, 8), np.int32)
+    quantise(D, np.array([1, 3], np.int32), np.empty(0), 10.0, 0, 2, V)
+    assert V.tolist() == [[1, 3, -10, *[0] * 5], [3, 9, 93, *[0] * 5]]
+    quantise(D, np.array([1, 3], np.int32), np.array([0.1, 0.3]), 100.0, 1, 2, V)
+    assert V.tolist() == [[1, 3, -10, *[0] * 5], [3, 8, 94, *[0] * 5]]
 
 
+@pytest.mark.parametrize("n_outputs", [1, 2, 9])
+def test_histogram_of_some_rows(binned, n_outputs):
+    codes, V = rows_of(binned, n_outputs)
+    order = np.random.default_rng(0).permutation(len(V)).astype(np.int32)
+    out = np.zeros((3 << 8, V.shape[1]), np.int32)
+    for begin, end in ((5, 20), (20, 30)):
+        add_histogram(codes, SHIFT, V, order, begin, end, out)
+    np.testing.assert_array_equal(out, histogram(codes, binned.offsets, V, order[5:30]))
+
+
+@pytest.mark.parametrize("n_outputs", [1, None])
 @pytest.mark.parametrize("categorical", [(False, False, False), (False, True, True)])
 @pytest.mark.parametrize("seed", [None, 12345])
-def test_split(binned, categorical, seed):
-    codes, V = rows_of(binned)
-    hist = reference.histogram(binned.codes, binned.offsets, V, np.ones(len(V)))
-    rules = {"max_depth": 9, "least": 0.05, "l2": 0.01, "random": seed}
+def test_split(binned, categorical, seed, n_outputs):
+    codes, V = rows_of(binned, n_outputs)
+    rows = np.arange(len(V))
+    rules = {"max_depth": 9, "least": 0.05 * V[:, 0].sum(), "l2": 2.5, "random": seed}
     monotone = np.array([0, 0, 1])
-    node = {"rows": np.arange(len(V)), "depth": 0, "number": 3}
-    expected = reference.tree_split(node, codes, binned.offsets, categorical, monotone, V, rules)
+    node = {"rows": rows, "depth": 0, "number": 3}
+    real = V.astype(float)
+    expected = reference.tree_split(node, codes, binned.offsets, categorical, monotone, real, rules)
     mask = np.zeros(4, np.uint64)
     gain, feature = find_split(
-        hist,
-        binned.offsets,
+        histogram(codes, binned.offsets, V, rows),
+        SHIFT,
+        np.diff(binned.offsets),
         np.array(categorical),
         monotone,
-        np.arange(3),
-        V.sum(axis=0),
-        np.array([0.05, 0.01, 0.0 if seed is None else 1.0]),
+        real.sum(axis=0),
+        np.array([rules["least"], 2.5, 0.0 if seed is None else 1.0]),
         0 if seed is None else seed,
         3,
         mask,
@@ -97,18 +133,18 @@ def test_split(binned, categorical, seed):
 
 
 def test_rounding_does_not_order_categories():
-    """Categories 1 and 2 have the same mean: which one comes first must not hang on its last bit."""
-    for noise in (-1e-16, 0.0, 1e-16):
-        table = np.array([[1, -9.0], [1, noise], [1, 0.0], [1, 9.0], [0, 0]]) / 4
+    """Categories 1 and 2 have the same mean but for rounding: this must not decide which comes first."""
+    for noise in (-1, 0, 1):
+        table = np.array([[1, -(2**30)], [1, noise], [1, 0], [1, 2**30], [0, 0]], np.int32)
         mask = np.zeros(4, np.uint64)
         find_split(
             table,
-            np.array([0, 5]),
+            np.uint64(3),
+            np.array([5]),
             np.array([True]),
             np.array([0]),
-            np.array([0]),
-            table.sum(axis=0),
-            np.array([0.3, 0.0, 0.0]),
+            table.sum(axis=0).astype(float),
+            np.array([1.2, 0.0, 0.0]),
             0,
             0,
             mask,
@@ -130,57 +166,62 @@ def test_partition_is_stable():
     mask = np.zeros(4, np.uint64)
     for b in left:
         mask[b // 64] |= np.uint64(1 << (b % 64))
-    order = rng.permutation(50)
-    kept = order.copy()
-    middle = partition(codes, order, np.empty(50, np.int64), 10, 40, 1, mask)
-    inside = kept[10:40]
-    expected = [n for n in inside if codes[n, 1] in left] + [n for n in inside if codes[n, 1] not in left]
-    np.testing.assert_array_equal(order, [*kept[:10], *expected, *kept[40:]])
-    assert middle == 10 + sum(codes[n, 1] in left for n in inside)
+    order, spare = rng.permutation(50).astype(np.int32), np.empty(50, np.int32)
+    inside = order[10:40].copy()
+    count = partition(codes, order, spare, 10, 40, 1, mask)
+    lefts, rights = ([n for n in inside if (codes[n, 1] in left) == side] for side in (True, False))
+    assert count == len(lefts)
+    assert order[10 : 10 + count].tolist() == lefts
+    assert spare[10 : 40 - count].tolist() == rights
 
 
-def test_growing_in_one_go_or_with_pauses(binned):
-    """A histogram left to the caller is the one that would have been made; rows end in their leaves."""
-    codes, V = rows_of(binned)
+@pytest.mark.parametrize("n_outputs", [1, None])
+def test_growing_in_one_go_or_with_pauses(binned, n_outputs):
+    """A node left to the caller becomes what it would have become; rows end in their leaves."""
+    codes, V = rows_of(binned, n_outputs)
     n, width, max_leaves = len(V), V.shape[1], 6
-    features = np.arange(3)
     found = []
-    for threshold in (np.inf, 0.0):
-        order, spare = np.arange(n), np.empty(n, np.int64)
-        hists = np.zeros((max_leaves, binned.offsets[-1], width))
+    for max_rows in (np.inf, 0.0):
+        order, spare = np.arange(n, dtype=np.int32), np.empty(n, np.int32)
+        hists = np.full((max_leaves, 3 << 8, width), 7, np.int32)
         nodes = np.full((2 * max_leaves - 1, 6), -1, np.int64)
         nodes[0, :4] = 0, n, 0, 0
-        totals, gains = np.zeros((len(nodes), width)), np.zeros(len(nodes))
+        gains = np.zeros(len(nodes))
         splits, masks = np.full(len(nodes), -1, np.int64), np.zeros((len(nodes), 4), np.uint64)
-        n_nodes, waiting, pauses = 1, 0, 0
-        while waiting >= 0:
-            begin, end, slot = nodes[waiting, :3]
-            add_histogram(codes, binned.offsets, V, order, begin, end, features, 0, 3, hists[slot])
-            n_nodes, waiting = grow(
+        n_nodes, new, pauses = 1, 0, 0
+        while new >= 0:
+            begin, end, slot = nodes[new, :3]
+            hists[slot] = histogram(codes, binned.offsets, V, order[begin:end])
+            n_nodes, large = grow(
                 codes,
-                binned.offsets,
+                SHIFT,
+                np.diff(binned.offsets),
                 np.zeros(3, bool),
                 np.zeros(3, np.int64),
-                features,
                 V,
                 order,
                 spare,
                 hists,
                 nodes,
-                totals,
                 gains,
                 splits,
                 masks,
-                np.array([0.02, 0.0, 0.0]),
-                np.array([max_leaves, 50.0, 0.0]),
+                np.array([0.02 * V[:, 0].sum(), 0.0, 0.0]),
+                np.array([max_leaves, 50.0, 0.0, max_rows]),
                 0,
                 n_nodes,
-                waiting,
-                threshold,
+                new,
             )
+            new = -1
+            if large >= 0:
+                begin, end = nodes[large, :2]
+                middle = begin + partition(codes, order, spare, begin, end, splits[large], masks[large])
+                order[middle:end] = spare[begin : begin + end - middle]
+                new = divide(nodes, large, n_nodes, middle, splits[large])
+                n_nodes += 2
             pauses += 1
         found.append((nodes[:n_nodes].copy(), masks[:n_nodes].copy(), order.copy()))
-        assert pauses == (1 if threshold > 0 else max_leaves - 1)
+        assert pauses == (1 if max_rows > 0 else max_leaves)
     for a, b in zip(*found, strict=True):
         np.testing.assert_array_equal(a, b)
 
@@ -199,9 +240,12 @@ def test_growing_in_one_go_or_with_pauses(binned):
             node = child[node] + (codes[i, feature[node]] not in bits(masks[node], 256))
         assert leaf_of_node[node] == leaf[i]
 
-    sums = np.zeros((is_leaf.sum(), width))
-    leaf_sums(leaf, V, sums)
-    np.testing.assert_array_equal(sums, [V[leaf == c].sum(axis=0) for c in range(is_leaf.sum())])
+    D, weight = binned.G, binned.weight
+    sums = np.zeros((is_leaf.sum(), D.shape[1] + 1), np.int64)
+    for start, stop in ((0, 10), (10, n)):
+        leaf_sums(leaf, D, weight, 2.0**50, 2.0**40, start, stop, sums)
+    expected = [weight[leaf == c] @ np.column_stack([np.ones(n), D])[leaf == c] for c in range(is_leaf.sum())]
+    np.testing.assert_allclose(sums / 2.0 ** np.append(50, np.full(D.shape[1], 40)), expected, atol=1e-10)
     # The same tree twice, one after the other.
     values = np.random.default_rng(0).normal(size=(2 * is_leaf.sum(), 2))
     F = np.zeros((n, 2))

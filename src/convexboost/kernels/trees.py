@@ -1,75 +1,113 @@
 """Growing a tree with vector leaves on binned rows, best leaf first.
 
-`codes` is (n_samples, n_features) uint8; bin b of feature j is row offsets[j] + b of a histogram.  A row of
-`V` is the weight of a sample and, behind it, weight times target, in whole numbers of a unit (`in_units`):
-sums are then exact, whatever the order of the rows, and a difference of histograms leaves exactly 0 in an
-empty bin.  A node's rows are `order[begin:end]`; its split is a set of bins that go left, 256 bits, whatever
-kind of feature it is on.
+`codes` is (n_samples, n_features) uint8; bin b of feature j is row (j << shift) + b of a histogram, its last
+bin the missing values.  A row of `V` is the weight of a sample and, behind it, weight times target, in whole
+numbers (`quantise`): sums are exact, whatever the order of the rows and the number of threads, and a
+difference of histograms leaves exactly 0 in an empty bin.  A node's rows are `order[begin:end]`; its split is
+a set of bins that go left, 256 bits, whatever kind of feature it is on.
 """
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-#: Rows handled together: their values stay in the cache while all features are visited.
+from convexboost.kernels.vectors import WORDS, add_words
+
+#: Rows handled together: their codes and values stay in the cache while all features are visited.
 BLOCK = 256
+#: Rows of which sums of real numbers are kept apart: the same blocks for any number of threads.
+ROWS = 16384
 #: Columns of `nodes`: where its rows are, where its histogram is, how deep it lies; −1 or the feature it
 #: splits and its first child (the second is next to it).
 BEGIN, END, SLOT, DEPTH, FEATURE, CHILD = 0, 1, 2, 3, 4, 5
 #: A split must beat the best so far by this share, so that rounding does not decide.
 BETTER = 1e-9
+#: All weights, and all weights times targets, add up to at most so much: a sum has 32 bits.
+LARGEST = 2.0**30
 
 
-def in_units(V: NDArray[np.float64]) -> None:
-    """Round each column to multiples of a power of two so small that every sum of its rows is exact."""
-    # A little more than the sum of absolute values: neither its rounding nor the order of rows can matter.
-    exponent = np.frexp(1.0001 * np.abs(V).sum(axis=0))[1] - 52
-    unit = np.maximum(np.ldexp(1.0, exponent), 2.0**-1000)
-    V /= unit
-    np.rint(V, out=V)
-    V *= unit
+def n_columns(n_outputs):
+    """Return the width of V: two, or whole groups of words."""
+    return 2 if n_outputs == 1 else -(-(n_outputs + 1) // WORDS) * WORDS
+
+
+# -- the target ------------------------------------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def renew(D, factor, leaf, table, G, scale, weight, first, last, squares):
+    """D ← factor (D − table[leaf]) + scale G; squares[b] = Σ weight ‖D‖² over the rows of block b."""
+    n, K = D.shape
+    for b in range(first, last):
+        squares[b] = 0.0
+        for i in range(b * ROWS, min((b + 1) * ROWS, n)):
+            row, out, add = D[i], table[leaf[i]], G[i]
+            square = 0.0
+            for k in range(K):
+                d = factor * (row[k] - out[k]) + scale * add[k]
+                row[k] = d
+                square += d * d
+            squares[b] += weight[i] * square
 
 
 @njit(cache=True, nogil=True)
-def add_histogram(codes, offsets, V, order, begin, end, features, first, last, out):
-    """out[bin of n] += V[n] for the rows order[begin:end] and features[first:last]."""
-    width = V.shape[1]
-    block = np.empty((BLOCK, width))
-    rows = np.empty(BLOCK, np.int64)
+def quantise(D, whole, weight, scale, start, stop, V):
+    """Write weight and weight · D · scale in whole numbers; `weight` is empty where `whole` says it all.
+
+    Then a row with weight 2 is exactly the row twice.
+    """
+    K = D.shape[1]
+    for i in range(start, stop):
+        V[i, 0] = whole[i]
+        factor = scale if len(weight) == 0 else scale * weight[i]
+        times = whole[i] if len(weight) == 0 else np.int32(1)
+        for k in range(K):
+            V[i, 1 + k] = times * np.int32(np.rint(D[i, k] * factor))
+
+
+@njit(cache=True, nogil=True)
+def leaf_sums(leaf, D, weight, units, scale, start, stop, out):
+    """out[leaf of n] += units · weight and scale · weight · D, in whole numbers."""
+    for i in range(start, stop):
+        row, factor = out[leaf[i]], weight[i] * scale
+        row[0] += np.int64(np.rint(weight[i] * units))
+        for k in range(D.shape[1]):
+            row[1 + k] += np.int64(np.rint(D[i, k] * factor))
+
+
+# -- growing ---------------------------------------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True)
+def add_histogram(codes, shift, V, order, begin, end, out):
+    """out[bin of n] += V[n] for the rows order[begin:end] and all features."""
+    n_features, width = codes.shape[1], V.shape[1]
+    block = np.empty((BLOCK, n_features), np.uint8)
+    values = np.empty((BLOCK, width), np.int32)
+    # With one output a sample's two numbers are one of 64 bits: weights are not negative and their sums
+    # have 31 bits, so nothing is carried from one half to the other.
+    pairs, sums = values.view(np.int64), out.view(np.int64)
     for start in range(begin, end, BLOCK):
-        size = min(BLOCK, end - start)
-        for i in range(size):
-            n = order[start + i]
-            rows[i] = n
+        size = np.uint64(min(BLOCK, end - start))
+        for i in range(size):  # these loads do not wait for each other
+            n = np.uint64(order[start + i])
+            for j in range(n_features):
+                block[np.uint64(i), np.uint64(j)] = codes[n, np.uint64(j)]
             for k in range(width):
-                block[i, k] = V[n, k]
+                values[np.uint64(i), np.uint64(k)] = V[n, np.uint64(k)]
         if width == 2:
             for i in range(size):
-                n, v0, v1 = rows[i], block[i, 0], block[i, 1]
-                for f in range(first, last):
-                    j = features[f]
-                    b = offsets[j] + codes[n, j]
-                    out[b, 0] += v0
-                    out[b, 1] += v1
+                v = pairs[np.uint64(i), np.uint64(0)]
+                for j in range(n_features):
+                    b = (np.uint64(j) << shift) | np.uint64(block[np.uint64(i), np.uint64(j)])
+                    sums[b, np.uint64(0)] += v
         else:
-            for f in range(first, last):
-                j = features[f]
-                offset = offsets[j]
+            for j in range(n_features):
+                first = np.uint64(j) << shift
                 for i in range(size):
-                    b = offset + codes[rows[i], j]
-                    for k in range(width):
-                        out[b, k] += block[i, k]
-
-
-@njit(cache=True, nogil=True)
-def _score(sums, l2):
-    """‖sum‖²/(weight + l2): the square of the projected length."""
-    if sums[0] <= 0.0:
-        return 0.0
-    total = 0.0
-    for k in range(1, len(sums)):
-        total += sums[k] * sums[k]
-    return total / (sums[0] + l2)
+                    b = first | np.uint64(block[np.uint64(i), np.uint64(j)])
+                    to, at = b * np.uint64(width), np.uint64(i) * np.uint64(width)
+                    for k in range(0, width, WORDS):
+                        add_words(out, to + np.uint64(k), values, at + np.uint64(k))
 
 
 @njit(cache=True, nogil=True)
@@ -120,7 +158,7 @@ def _sorted_bins(table, bins, key):
         largest = max(largest, abs(value))
     if largest > 0.0:
         for i in range(count):  # rounding must not decide the order
-            key[bins[i]] = np.rint(key[bins[i]] / (BETTER * largest))
+            key[bins[i]] = np.rint(key[bins[i]] / (1e-6 * largest))
     for i in range(1, count):  # insertion sort: few bins
         b = bins[i]
         at = i
@@ -144,12 +182,11 @@ def _send_left(mask, b):
 
 
 @njit(cache=True, nogil=True)
-def _is_monotone(left, right, l2, sign):
+def _is_monotone(left, total, l2, sign):
     """Return whether the leaf values move by `sign` from left to right, in every output."""
-    if sign == 0:
-        return True
     for k in range(1, len(left)):
-        if sign * (right[k] / (right[0] + l2) - left[k] / (left[0] + l2)) < 0.0:
+        right = (total[k] - left[k]) / (total[0] - left[0] + l2)
+        if sign * (right - left[k] / (left[0] + l2)) < 0.0:
             return False
     return True
 
@@ -158,9 +195,9 @@ def _is_monotone(left, right, l2, sign):
 def _draw_cut(table, bins, count, place):
     """Return a cut between the first and the last bin that hold rows, −1 if there are no two such bins."""
     first, last = 0, count - 1
-    while first < last and table[bins[first], 0] <= 0.0:
+    while first < last and table[bins[first], 0] <= 0:
         first += 1
-    while first < last and table[bins[last], 0] <= 0.0:
+    while first < last and table[bins[last], 0] <= 0:
         last -= 1
     return first + int(place * (last - first)) if first < last else -1
 
@@ -176,7 +213,7 @@ def _write_mask(table, is_categorical, bins, missing_left, total, mask):
     for b in bins:
         _send_left(mask, b)
         weight += table[b, 0]
-    if table[n_bins, 0] <= 0.0:
+    if table[n_bins, 0] <= 0:
         missing_left = weight > (total - weight) * (1.0 + BETTER)
     elif is_categorical:
         missing_left = _goes_left(mask, n_bins)
@@ -184,108 +221,169 @@ def _write_mask(table, is_categorical, bins, missing_left, total, mask):
         _send_left(mask, n_bins)
         if is_categorical:
             for b in range(n_bins):
-                if table[b, 0] <= 0.0:
+                if table[b, 0] <= 0:
                     _send_left(mask, b)
 
 
 @njit(cache=True, nogil=True)
-def find_split(hist, offsets, categorical, monotone, features, total, rules, seed, node, mask):
+def _scan_one(table, bins, count, left, total, base, rules, sign, only, best):
+    """Return what `_scan` does, for one output: numbers instead of vectors."""
+    least, l2, cut = rules[0], rules[1], -1
+    w, g, weight, sum_ = left[0], left[1], total[0], total[1]
+    bar = best * (1.0 + BETTER) + base
+    for i in range(count):
+        b = bins[i]
+        if table[b, 0] <= 0 and i != only:
+            continue
+        w += table[b, 0]
+        g += table[b, 1]
+        if w < least or i < only:
+            continue
+        if weight - w < least or (only >= 0 and i > only):
+            break
+        a, c, r = w + l2, weight - w + l2, sum_ - g
+        product, squares = a * c, g * g * c + r * r * a
+        if squares > bar * product and (sign == 0 or sign * (r * a - g * c) >= 0.0):
+            gain = squares / product - base
+            if gain > best * (1.0 + BETTER):
+                best, cut = gain, i
+                bar = best * (1.0 + BETTER) + base
+    return best, cut
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def _scan(table, bins, count, left, total, base, rules, sign, only, best):
+    """Return (gain, cut) for the best prefix of `bins` that beats `best`; (best, −1) if none does.
+
+    `left` comes with what goes left anyway and is used up; with `only` ≥ 0 no other cut is looked at.
+    """
+    least, l2, width, cut = rules[0], rules[1], table.shape[1], -1
+    for i in range(count):
+        b = bins[i]
+        if table[b, 0] <= 0 and i != only:
+            continue
+        for k in range(width):
+            left[k] += table[b, k]
+        if left[0] < least or i < only:
+            continue
+        if total[0] - left[0] < least or (only >= 0 and i > only):
+            break
+        a, c, squares, others = left[0] + l2, total[0] - left[0] + l2, 0.0, 0.0
+        for k in range(1, width):
+            r = total[k] - left[k]
+            squares += left[k] * left[k]
+            others += r * r
+        gain = squares / a + others / c - base
+        if gain > best * (1.0 + BETTER) and (sign == 0 or _is_monotone(left, total, l2, sign)):
+            best, cut = gain, i
+    return best, cut
+
+
+@njit(cache=True, nogil=True)
+def find_split(hist, shift, n_bins, categorical, monotone, total, rules, seed, node, mask):
     """Return the gain and the feature of a node's best split; `mask` receives the bins that go left.
 
     `rules` are: least weight of a leaf (positive), l2, whether cuts are drawn at random.  A numeric split
     sends a prefix of the bins left and the missing ones to the better side; a categorical one a prefix of the
     categories, missing among them, in the order of their means.
     """
-    least, l2, random = rules[0], rules[1], rules[2] > 0.0
-    width = hist.shape[1]
+    width, random = hist.shape[1], rules[2] > 0.0
     best_gain, best_feature, best_cut, best_missing = 0.0, -1, -1, False
-    base = _score(total, l2)
-    left, right = np.empty(width), np.empty(width)
+    base = 0.0
+    for k in range(1, width):
+        base += total[k] * total[k]
+    base /= total[0] + rules[1]
+    left = np.empty(width)
     bins, best_bins, key = np.empty(257, np.int64), np.empty(257, np.int64), np.empty(257)
-    for f in range(len(features)):
-        j = features[f]
-        table = hist[offsets[j] : offsets[j + 1]]
-        n_bins = len(table) - 1
-        missing = table[n_bins]
+    plain = np.arange(257)
+    for j in range(len(n_bins)):
+        first = j << np.int64(shift)
+        last = n_bins[j] - 1
+        table = hist[first : first + n_bins[j]]
+        order, count = plain, last
         if categorical[j]:
-            count = _sorted_bins(table, bins, key)
-        else:
-            count = n_bins
-            for b in range(n_bins):
-                bins[b] = b
-        has_missing = missing[0] > 0.0 and not categorical[j]
+            order, count = bins, _sorted_bins(table, bins, key)
+        has_missing = table[last, 0] > 0 and not categorical[j]
         only = -1
         if random:
-            only = _draw_cut(table, bins, count, _draw(seed, node, j))
+            only = _draw_cut(table, order, count, _draw(seed, node, j))
             if only < 0 and has_missing:
                 only = count - 1
             if only < 0:
                 continue
         for side in range(2 if has_missing else 1):  # where missing values go: right, then left
             for k in range(width):
-                left[k] = missing[k] if side == 1 else 0.0
-            for i in range(count if has_missing and side == 0 else count - 1):
-                b = bins[i]
-                if table[b, 0] <= 0.0 and i != only:
-                    continue
-                for k in range(width):
-                    left[k] += table[b, k]
-                if left[0] < least or i < only:
-                    continue
-                if total[0] - left[0] < least or (only >= 0 and i > only):
-                    break
-                gain, other = 0.0, 0.0
-                for k in range(1, width):
-                    r = total[k] - left[k]
-                    gain += left[k] * left[k]
-                    other += r * r
-                gain = gain / (left[0] + l2) + other / (total[0] - left[0] + l2) - base
-                if gain > best_gain * (1.0 + BETTER):
-                    for k in range(width):
-                        right[k] = total[k] - left[k]
-                    if _is_monotone(left, right, l2, monotone[j]):
-                        best_gain, best_feature, best_cut, best_missing = gain, j, i, side == 1
-                        if categorical[j]:
-                            best_bins[: i + 1] = bins[: i + 1]
+                left[k] = table[last, k] if side == 1 else 0.0
+            size = count if has_missing and side == 0 else count - 1
+            sign = monotone[j]
+            if width == 2:
+                gain, cut = _scan_one(table, order, size, left, total, base, rules, sign, only, best_gain)
+            else:
+                gain, cut = _scan(table, order, size, left, total, base, rules, sign, only, best_gain)
+            if cut >= 0:
+                best_gain, best_feature, best_cut, best_missing = gain, j, cut, side == 1
+                best_bins[: cut + 1] = order[: cut + 1]
     if best_feature >= 0:
-        table = hist[offsets[best_feature] : offsets[best_feature + 1]]
-        if not categorical[best_feature]:
-            best_bins[:] = np.arange(len(best_bins))
+        first = best_feature << np.int64(shift)
+        table = hist[first : first + n_bins[best_feature]]
         _write_mask(table, categorical[best_feature], best_bins[: best_cut + 1], best_missing, total[0], mask)
     return best_gain, best_feature
 
 
 @njit(cache=True, nogil=True)
 def partition(codes, order, spare, begin, end, feature, mask):
-    """Put the rows of a node that go left before the others; return where these begin."""
-    left, right = begin, 0
+    """Move the rows that go left to the front, put the others into spare[begin:]; return how many go left."""
+    left, right, feature = begin, begin, np.uint64(feature)
     for i in range(begin, end):
         n = order[i]
-        c = codes[n, feature]
-        if _goes_left(mask, c):
-            order[left] = n
-            left += 1
-        else:
-            spare[right] = n
-            right += 1
-    for i in range(right):
-        order[left + i] = spare[i]
-    return left
+        c = codes[np.uint64(n), feature]
+        goes = np.int64(mask[c >> 6] >> np.uint64(c & 63) & np.uint64(1))
+        order[left] = n  # both are written and one of them counts: no branch to guess
+        spare[right] = n
+        left += goes
+        right += 1 - goes
+    return left - begin
+
+
+@njit(cache=True, nogil=True)
+def divide(nodes, node, n_nodes, middle, feature):
+    """Give a node two children, whose rows meet at `middle`; return the one with fewer rows."""
+    begin, end = nodes[node, BEGIN], nodes[node, END]
+    small = n_nodes if middle - begin <= end - middle else n_nodes + 1
+    large = 2 * n_nodes + 1 - small
+    for child in (n_nodes, n_nodes + 1):
+        nodes[child, BEGIN] = begin if child == n_nodes else middle
+        nodes[child, END] = middle if child == n_nodes else end
+        nodes[child, DEPTH] = nodes[node, DEPTH] + 1
+        nodes[child, FEATURE] = -1
+    nodes[large, SLOT], nodes[small, SLOT] = nodes[node, SLOT], (n_nodes + 1) // 2
+    nodes[node, FEATURE], nodes[node, CHILD] = feature, n_nodes
+    return small
+
+
+@njit(cache=True, nogil=True)
+def _best_leaf(nodes, gains, n_nodes, min_gain):
+    """Return the leaf with the largest gain above a limit, −1 if there is none."""
+    best = -1
+    for node in range(n_nodes):
+        better = gains[node] > (min_gain if best < 0 else gains[best] * (1.0 + BETTER))
+        if nodes[node, FEATURE] < 0 and better:
+            best = node
+    return best
 
 
 @njit(cache=True, nogil=True)
 def grow(
     codes,
-    offsets,
+    shift,
+    n_bins,
     categorical,
     monotone,
-    features,
     V,
     order,
     spare,
     hists,
     nodes,
-    totals,
     gains,
     splits,
     masks,
@@ -293,87 +391,50 @@ def grow(
     limits,
     seed,
     n_nodes,
-    waiting,
-    threshold,
+    new,
 ):
-    """Split the best leaf until no more may be; return (number of nodes, node that waits or −1).
+    """Split the best leaf until no more may be; return (number of nodes, node left to the caller or −1).
 
-    A histogram of more than `threshold` operations is left to the caller, who has threads; `waiting` is then
-    the node it was made for.  `limits` are the largest number of leaves, the depth, and the least gain.
+    `new` is the smaller of two new nodes (the root is alone): its histogram is there, that of its sibling
+    still that of their parent.  `limits` are the largest number of leaves, the depth, the least gain, and the
+    largest number of rows of a node split here: the caller has threads for larger ones.
     """
-    max_leaves, max_depth, min_gain = int(limits[0]), int(limits[1]), limits[2]
-    small = waiting
-    while True:
-        if small < 0:
-            n_leaves = (n_nodes + 1) // 2
-            best = -1
-            if n_leaves < max_leaves:
-                for node in range(n_nodes):
-                    better = gains[node] > (min_gain if best < 0 else gains[best] * (1.0 + BETTER))
-                    if nodes[node, FEATURE] < 0 and better:
-                        best = node
-            if best < 0:
-                return n_nodes, -1
-            begin, end = nodes[best, BEGIN], nodes[best, END]
-            middle = partition(codes, order, spare, begin, end, splits[best], masks[best])
-            nodes[best, FEATURE], nodes[best, CHILD] = splits[best], n_nodes
-            small = n_nodes if middle - begin <= end - middle else n_nodes + 1
-            large = 2 * n_nodes + 1 - small
-            for child in (n_nodes, n_nodes + 1):
-                nodes[child, BEGIN] = begin if child == n_nodes else middle
-                nodes[child, END] = middle if child == n_nodes else end
-                nodes[child, DEPTH] = nodes[best, DEPTH] + 1
-                nodes[child, FEATURE] = -1
-            nodes[large, SLOT], nodes[small, SLOT] = nodes[best, SLOT], (n_nodes + 1) // 2
-            n_nodes += 2
-            hists[nodes[small, SLOT]] = 0.0
-            size = nodes[small, END] - nodes[small, BEGIN]
-            if (n_nodes + 1) // 2 < max_leaves:  # else nobody will ask
-                if size * len(features) * V.shape[1] > threshold:
-                    return n_nodes, small
-                add_histogram(
-                    codes,
-                    offsets,
-                    V,
-                    order,
-                    nodes[small, BEGIN],
-                    nodes[small, END],
-                    features,
-                    0,
-                    len(features),
-                    hists[nodes[small, SLOT]],
-                )
-        if (n_nodes + 1) // 2 >= max_leaves:
-            return n_nodes, -1
-        if small > 0:
-            large = small + 1 if small % 2 == 1 else small - 1
-            hists[nodes[large, SLOT]] -= hists[nodes[small, SLOT]]
-        else:
-            large = small
-        for node in (small, large):
+    max_leaves, max_depth, min_gain, max_rows = int(limits[0]), int(limits[1]), limits[2], limits[3]
+    total = np.empty(V.shape[1])
+    while (n_nodes + 1) // 2 < max_leaves:
+        large = new
+        if new > 0:
+            large = new + 1 if new % 2 == 1 else new - 1
+            mine, theirs = hists[nodes[large, SLOT]], hists[nodes[new, SLOT]]
+            for b in range(len(mine)):
+                for k in range(mine.shape[1]):
+                    mine[b, k] -= theirs[b, k]
+        for node in range(min(new, large), max(new, large) + 1):
             gains[node] = 0.0
             hist = hists[nodes[node, SLOT]]
-            j = features[0]
-            for k in range(V.shape[1]):
-                totals[node, k] = 0.0
-                for b in range(offsets[j], offsets[j + 1]):
-                    totals[node, k] += hist[b, k]
-            if nodes[node, DEPTH] < max_depth and totals[node, 0] >= 2.0 * rules[0]:
+            total[:] = 0.0
+            for b in range(n_bins[0]):
+                for k in range(len(total)):
+                    total[k] += hist[b, k]
+            if nodes[node, DEPTH] < max_depth and total[0] >= 2.0 * rules[0]:
                 gains[node], splits[node] = find_split(
-                    hist,
-                    offsets,
-                    categorical,
-                    monotone,
-                    features,
-                    totals[node],
-                    rules,
-                    seed,
-                    node,
-                    masks[node],
+                    hist, shift, n_bins, categorical, monotone, total, rules, seed, node, masks[node]
                 )
-            if node == large and small == 0:
-                break
-        small = -1
+        best = _best_leaf(nodes, gains, n_nodes, min_gain)
+        if best < 0:
+            break
+        begin, end = nodes[best, BEGIN], nodes[best, END]
+        if end - begin > max_rows:
+            return n_nodes, best
+        middle = begin + partition(codes, order, spare, begin, end, splits[best], masks[best])
+        order[middle:end] = spare[begin : begin + end - middle]
+        new = divide(nodes, best, n_nodes, middle, splits[best])
+        n_nodes += 2
+        if (n_nodes + 1) // 2 < max_leaves:  # else nobody will ask
+            hist = hists[nodes[new, SLOT]]
+            hist[:] = 0
+            add_histogram(codes, shift, V, order, nodes[new, BEGIN], nodes[new, END], hist)
+    return n_nodes, -1
 
 
 @njit(cache=True, nogil=True)
@@ -383,15 +444,6 @@ def leaf_of_rows(order, nodes, leaf_of_node, n_nodes, out):
         if nodes[node, FEATURE] < 0:
             for i in range(nodes[node, BEGIN], nodes[node, END]):
                 out[order[i]] = leaf_of_node[node]
-
-
-@njit(cache=True, nogil=True)
-def leaf_sums(leaf, V, out):
-    """out[leaf of n] += V[n]."""
-    for n in range(len(leaf)):
-        c = leaf[n]
-        for k in range(V.shape[1]):
-            out[c, k] += V[n, k]
 
 
 @njit(cache=True, nogil=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -30,19 +30,27 @@ from convexboost.kernels.trees import (
     BETTER,
     CHILD,
     FEATURE,
+    LARGEST,
+    ROWS,
     add_histogram,
     add_trees,
     descend,
+    divide,
     grow,
-    in_units,
     leaf_of_rows,
     leaf_sums,
+    n_columns,
+    partition,
+    quantise,
+    renew,
 )
 from convexboost.learners._bins import MAX_BINS, BinMapper
 from convexboost.learners._dense import DenseTarget, RowSet
 
 #: Histograms of more operations than this are shared out between threads.
 THREADED = 2e6
+#: The sums in the leaves are whole numbers of 62 bits.
+EXACT = 2.0**61
 #: Leaves of a tree unless something else is asked for: with the best cuts, and with random ones.
 BEST_LEAVES, RANDOM_LEAVES = 31, 64
 
@@ -78,6 +86,9 @@ class TreeFunction(Hypothesis):
     def add_all(cls, F: Array, inputs: Any, terms: Sequence[Term]) -> None:
         """Add many trees in one pass over the rows."""
         trees = [(weight, h) for weight, h in terms if isinstance(h, TreeFunction)]
+        if len(trees) == 1:  # its leaves may be known
+            trees[0][1].add_to(F, inputs, trees[0][0])
+            return
         nodes = np.cumsum([0, *(len(h.feature) for _, h in trees)])
         leaves = np.cumsum([0, *(len(h.values) for _, h in trees)])
         feature = np.concatenate([h.feature for _, h in trees])
@@ -153,109 +164,240 @@ class TreeSet(RowSet):
         #: weight 2 is the row twice; but weights that add up to 1 must not make one row of all
         self.n_rows = max(space.total, float(space.n_samples))
         self.monotone = learner.signs(self.categorical)
+        self.weights = WholeWeights.of(space)
+        self.nowhere = np.zeros(space.n_samples, np.int32)  #: every row in leaf 0
+        self._room: dict[str, Any] = {}
 
     def zero(self, n_outputs: int) -> TreeTarget:
         """Δ = 0."""
         return TreeTarget(self, np.zeros((self.space.n_samples, n_outputs)))
 
-    def grow(self, V: Array, least_gain: float, rng: np.random.Generator) -> tuple[TreeFunction, Array]:
-        """Grow a tree on weight and weight times target; return also their sums in its leaves.
+    def room(self, name: str, shape: tuple[int, ...]) -> NDArray[np.int32]:
+        """Return an array of this shape with anything in it, the same one for every tree."""
+        found = self._room.get(name)
+        if found is None or found.shape != shape:
+            found = self._room[name] = np.zeros(shape, np.int32)
+        return found
 
-        A split must gain more than `least_gain`, which is rounding.
+    def share_out(self, task: Callable[[int, int], object], size: int, operations: float) -> None:
+        """Call `task` on chunks of range(size), on threads where it pays."""
+        parallel.run(task, size, operations, self.inputs.n_threads)
+
+    def grow(self, D: Array, norm: float, rng: np.random.Generator) -> tuple[TreeFunction, Array]:
+        """Grow a tree on the rows of D, whose length is `norm`; return also weight and D summed in its leaves.
+
+        A split must gain more than rounding.
         """
         learner, inputs = self.learner, self.inputs
-        n, width = V.shape
-        random = learner.draws_cuts(width - 1)
+        n, n_outputs = D.shape
+        random = learner.draws_cuts(n_outputs)
         max_leaves = min(learner.max_leaves or (RANDOM_LEAVES if random else BEST_LEAVES), n)
-        max_nodes = 2 * max_leaves - 1
         seed = int(rng.integers(2**63)) if random else 0
         features = np.arange(len(self.categorical))
         if learner.column_share < 1.0:
             count = max(1, round(learner.column_share * len(features)))
             features = np.sort(rng.choice(len(features), count, replace=False))
         order = self._draw_rows(rng)
-        share = float(V[order, 0].sum() / V[:, 0].sum())
-        hists = np.zeros((max_leaves, self.offsets[-1], width))
-        nodes = np.full((max_nodes, 6), -1, np.int64)
-        nodes[0, :4] = 0, len(order), 0, 0
-        totals, gains = np.zeros((max_nodes, width)), np.zeros(max_nodes)
-        splits, masks = np.full(max_nodes, -1, np.int64), np.zeros((max_nodes, 4), np.uint64)
+        share = 1.0 if len(order) == n else float(self.space.weight[order].sum())
+        V, unit = self._whole_numbers(D, norm)
+        of_all = self.weights.unit * self.n_rows  #: what one row in n_rows weighs
         rules = np.array(
             [
                 # A little less, so that rounding does not decide; never 0: a leaf must have rows.
-                max((1.0 - BETTER) * share * learner.min_samples_leaf / self.n_rows, 1e-300),
-                share * learner.leaf_l2 / self.n_rows,
+                max((1.0 - BETTER) * share * learner.min_samples_leaf / of_all, 0.5),
+                share * learner.leaf_l2 / of_all,
                 random,
             ],
             float,
         )
         depth = math.inf if learner.max_depth is None else learner.max_depth
-        limits = np.array([max_leaves, min(depth, max_nodes), max(learner.min_gain, least_gain)], float)
-        spare = np.empty(len(order), np.int64)
-        n_nodes, waiting = 1, 0
-        threshold = THREADED if inputs.n_threads > 1 else math.inf
-        while waiting >= 0:
-            begin, end, slot = nodes[waiting, :3]
+        gain = max(learner.min_gain / unit / unit, ROUNDING * (norm / unit) ** 2) * self.weights.unit
+        nodes, masks = Growth(self, features, V, order, max_leaves).run(rules, min(depth, n), gain, seed)
+        return self._finish(D, norm, order, nodes, masks)
 
-            def task(first: int, last: int, begin: int = begin, end: int = end, slot: int = slot) -> None:
-                add_histogram(
-                    inputs.codes, self.offsets, V, order, begin, end, features, first, last, hists[slot]
-                )
+    def _whole_numbers(self, D: Array, norm: float) -> tuple[NDArray[np.int32], float]:
+        """Return weight and weight · D in whole numbers, and the unit of the latter.
 
-            parallel.run(task, len(features), float(end - begin) * len(features) * width, inputs.n_threads)
-            n_nodes, waiting = grow(
-                inputs.codes,
-                self.offsets,
-                self.categorical,
-                self.monotone,
-                features,
-                V,
-                order,
-                spare,
-                hists,
-                nodes,
-                totals,
-                gains,
-                splits,
-                masks,
-                rules,
-                limits,
-                seed,
-                n_nodes,
-                waiting,
-                threshold,
-            )
-        return self._finish(V, order, nodes[:n_nodes], masks[:n_nodes])
+        By Cauchy-Schwarz no column of weight · |D| adds up to more than `norm`.
+        """
+        V = self.room("V", (len(D), n_columns(D.shape[1])))
+        unit, weights = _power_above(norm) / LARGEST, self.weights
 
-    def _draw_rows(self, rng: np.random.Generator) -> NDArray[np.int64]:
+        def task(start: int, stop: int) -> None:
+            quantise(D, weights.whole, weights.exact, weights.unit_of_rows / unit, start, stop, V)
+
+        self.share_out(task, len(D), 2.0 * D.size)
+        return V, unit
+
+    def _draw_rows(self, rng: np.random.Generator) -> NDArray[np.int32]:
         """Return the rows that a tree is grown on, in their order; whole groups where there are groups."""
         n, share = self.space.n_samples, self.learner.row_share
         if share == 1.0:
-            return np.arange(n)
+            return np.arange(n, dtype=np.int32)
         if self.groups is None:
             drawn = rng.random(n) < share
         else:
             drawn = (rng.random(int(self.groups.max()) + 1) < share)[self.groups]
-        return np.flatnonzero(drawn) if drawn.any() else np.arange(n)
+        return np.flatnonzero(drawn if drawn.any() else ~drawn).astype(np.int32)
 
-    def _finish(self, V: Array, order: Any, nodes: Any, masks: Any) -> tuple[TreeFunction, Array]:
+    def _finish(
+        self, D: Array, norm: float, order: Any, nodes: Any, masks: Any
+    ) -> tuple[TreeFunction, Array]:
         is_leaf = nodes[:, FEATURE] < 0
         leaf_of_node = (np.cumsum(is_leaf) - 1).astype(np.int32)
         feature, child = nodes[:, FEATURE].astype(np.int32), nodes[:, CHILD].astype(np.int32)
-        n_leaves = int(is_leaf.sum())
-        sums = np.zeros((n_leaves, V.shape[1]))
-        values = np.zeros((n_leaves, V.shape[1] - 1))
+        values = np.zeros((int(is_leaf.sum()), D.shape[1]))
         monotone = self.monotone if self.monotone.any() else None
         tree = TreeFunction(feature, child, masks.copy(), leaf_of_node, values, monotone)
-        if len(order) == len(V):
-            leaves = np.empty(len(V), np.int32)
+        if len(order) == len(D):
+            leaves = np.empty(len(D), np.int32)
             leaf_of_rows(order, nodes, leaf_of_node, len(nodes), leaves)
             self.inputs.remember(tree, leaves)
-        leaf_sums(self.inputs.leaves(tree), V, sums)
+        sums = self._leaf_sums(self.inputs.leaves(tree), D, norm, len(values))
         mass = sums[:, 0] + self.learner.leaf_l2 / self.n_rows
         np.divide(sums[:, 1:], mass[:, None], out=values, where=sums[:, :1] > 0.0)
         values[:] = nearest_monotone(tree, values, means(values.copy(), mass))
         return tree, sums
+
+    def _leaf_sums(self, leaf: Any, D: Array, norm: float, n_leaves: int) -> Array:
+        """Return weight and weight · D in each leaf: sums of whole numbers, the same for any threads."""
+        found: list[NDArray[np.int64]] = []
+        largest = _power_above(norm)
+
+        def task(start: int, stop: int) -> None:
+            out = np.zeros((n_leaves, D.shape[1] + 1), np.int64)
+            leaf_sums(leaf, D, self.space.weight, EXACT, EXACT / largest, start, stop, out)
+            found.append(out)
+
+        self.share_out(task, len(D), 2.0 * D.size)
+        return np.append(1.0, np.full(D.shape[1], largest)) / EXACT * sum(found)
+
+
+def _power_above(length: float) -> float:
+    """Return a power of two above a length: rounding, or the order of rows, hardly ever change it."""
+    return math.ldexp(1.0, max(math.frexp(1.0001 * length)[1], -900))
+
+
+@dataclass(frozen=True, eq=False)
+class WholeWeights:
+    """The weights of rows in whole numbers that add up to at most LARGEST."""
+
+    whole: NDArray[np.int32]
+    exact: Array  #: the weights themselves where `whole` is rounded, else empty
+    unit: float  #: what 1 weighs
+
+    @classmethod
+    def of(cls, space: FunctionSpace) -> WholeWeights:
+        """Count in smallest weights, where all are multiples of it; else round."""
+        unit = float(space.weight.min())
+        counts = space.weight / unit
+        whole = np.rint(counts)
+        if (np.abs(counts - whole) <= BETTER * counts).all() and whole.sum() <= LARGEST:
+            return cls(whole.astype(np.int32), np.empty(0), unit)
+        unit = float(space.weight.sum()) / LARGEST
+        return cls(np.maximum(np.rint(space.weight / unit), 1.0).astype(np.int32), space.weight, unit)
+
+    @property
+    def unit_of_rows(self) -> float:
+        """Return what a count of 1 weighs; 1 where the weights are given beside them."""
+        return 1.0 if len(self.exact) else self.unit
+
+
+class Growth:
+    """A tree in the making: the arrays that the kernels write to."""
+
+    def __init__(self, of: TreeSet, features: Any, V: NDArray[np.int32], order: Any, max_leaves: int) -> None:
+        self.of, self.features, self.V, self.order, self.max_leaves = of, features, V, order, max_leaves
+        codes, all_of_them = of.inputs.codes, len(features) == len(of.categorical)
+        self.codes = codes if all_of_them else np.ascontiguousarray(codes[:, features])
+        self.n_bins = np.diff(of.offsets)[features]
+        self.shift = np.uint64(int(self.n_bins.max() - 1).bit_length())
+        self.spare = of.room("spare", (len(of.inputs),))
+        shape = (max_leaves, len(features) << int(self.shift), V.shape[1])
+        self.hists = of.room("hists", shape)
+        max_nodes = 2 * max_leaves - 1
+        self.nodes = np.full((max_nodes, 6), -1, np.int64)
+        self.nodes[0, :4] = 0, len(order), 0, 0
+        self.gains, self.splits = np.zeros(max_nodes), np.full(max_nodes, -1, np.int64)
+        self.masks = np.zeros((max_nodes, 4), np.uint64)
+
+    def run(self, rules: Array, max_depth: float, min_gain: float, seed: int) -> tuple[Any, Any]:
+        """Grow; return the nodes and the bins that go left in each."""
+        of, each = self.of, len(self.features) * self.V.shape[1]
+        max_rows = THREADED / each if of.inputs.n_threads > 1 else math.inf
+        limits = np.array([self.max_leaves, min(max_depth, 2 * self.max_leaves), min_gain, max_rows], float)
+        n_nodes, new = 1, 0
+        while new >= 0:
+            if (n_nodes + 1) // 2 < self.max_leaves:
+                self._add_histogram(new)
+            n_nodes, large = grow(
+                self.codes,
+                self.shift,
+                self.n_bins,
+                of.categorical[self.features],
+                of.monotone[self.features],
+                self.V,
+                self.order,
+                self.spare,
+                self.hists,
+                self.nodes,
+                self.gains,
+                self.splits,
+                self.masks,
+                rules,
+                limits,
+                seed,
+                n_nodes,
+                new,
+            )
+            new = -1
+            if large >= 0:
+                middle = self._partition(large)
+                new = divide(self.nodes, large, n_nodes, middle, self.splits[large])
+                n_nodes += 2
+        nodes = self.nodes[:n_nodes]
+        split = nodes[:, FEATURE] >= 0
+        nodes[split, FEATURE] = self.features[nodes[split, FEATURE]]
+        return nodes, self.masks[:n_nodes]
+
+    def _add_histogram(self, node: int) -> None:
+        """Make the histogram of a node, in parts: sums of whole numbers can be taken in any order."""
+        begin, end, slot = self.nodes[node, :3]
+        found: list[NDArray[np.int32]] = []
+
+        def task(start: int, stop: int) -> None:
+            out = np.zeros(self.hists.shape[1:], np.int32)
+            add_histogram(self.codes, self.shift, self.V, self.order, begin + start, begin + stop, out)
+            found.append(out)
+
+        self.of.share_out(task, end - begin, float(end - begin) * len(self.features) * self.V.shape[1])
+        self.hists[slot] = found[0]
+        for more in found[1:]:
+            self.hists[slot] += more
+
+    def _partition(self, node: int) -> int:
+        """Put the rows of a node that go left before the others; return where these begin."""
+        begin, end = self.nodes[node, :2]
+        counts: dict[int, tuple[int, int]] = {}
+
+        def task(start: int, stop: int) -> None:
+            first, last = begin + start, begin + stop
+            feature, mask = self.splits[node], self.masks[node]
+            count = partition(self.codes, self.order, self.spare, first, last, feature, mask)
+            counts[first] = (count, last - first - count)
+
+        self.of.share_out(task, end - begin, 4.0 * float(end - begin))
+        at = begin
+        for first in sorted(counts):
+            count = counts[first][0]
+            self.order[at : at + count] = self.order[first : first + count]
+            at += count
+        middle = at
+        for first in sorted(counts):
+            count = counts[first][1]
+            self.order[at : at + count] = self.spare[first : first + count]
+            at += count
+        return int(middle)
 
 
 def nearest_monotone(tree: TreeFunction, values: Array, pooled: Pooled) -> Array:
@@ -323,28 +465,58 @@ def _leaves_below(tree: TreeFunction) -> list[NDArray[np.int64]]:
 
 
 class TreeTarget(DenseTarget):
-    """Δ row by row; a tree's inner products come from the sums in its leaves."""
+    """Δ row by row; a tree's inner products come from the sums in its leaves.
+
+    What is subtracted, and a factor, wait for the next sum: all of it takes one pass over the rows.
+    """
+
+    def __init__(self, hypotheses: TreeSet, values: Array) -> None:
+        self.hypotheses, self.values = hypotheses, values
+
+    @property
+    def values(self) -> Array:  # type: ignore[override]
+        """Return Δ."""
+        if self._factor != 1.0 or self._less is not None:
+            self._renew(self._values, 0.0)
+        return self._values
+
+    @values.setter
+    def values(self, values: Array) -> None:
+        self._values = np.ascontiguousarray(values)
+        self._factor = 1.0
+        self._less: tuple[Any, Array] | None = None  #: to be subtracted: leaves and values
+        self._square: float | None = None  #: ‖Δ‖², if known
+
+    def _renew(self, G: Array, scale: float) -> None:
+        """Δ ← factor (Δ − what waits) + scale G, and its length."""
+        D, weight, factor = self._values, self.hypotheses.space.weight, self._factor
+        leaf, table = self._less or (self.hypotheses.nowhere, np.zeros((1, D.shape[1])))
+        squares = np.zeros(-(-len(D) // ROWS))
+
+        def task(first: int, last: int) -> None:
+            renew(D, factor, leaf, table, G, scale, weight, first, last, squares)
+
+        self.hypotheses.share_out(task, len(squares), 2.0 * D.size)
+        self._factor, self._less, self._square = 1.0, None, math.fsum(squares)
 
     def add(self, gradient: Gradient, scale: float = 1.0) -> None:
         """Δ ← Δ + scale ∇."""
-        self.values += gradient.values if scale == 1.0 else scale * gradient.values
+        self._renew(np.ascontiguousarray(gradient.values), scale)
 
     def scale(self, factor: float) -> None:
         """Δ ← factor Δ."""
-        if factor != 1.0:
-            self.values *= factor
+        self._factor *= factor
+        self._square = None
 
     def project(self, rng: np.random.Generator) -> Direction:
         """Grow a tree on Δ and project on its line."""
-        weight = self.hypotheses.space.weight[:, None]
-        V = np.empty((len(self.values), self.values.shape[1] + 1))
-        V[:, :1] = weight
-        np.multiply(weight, self.values, out=V[:, 1:])
-        norm = math.sqrt(float(np.einsum("nk,nk->", V[:, 1:], self.values)))
+        D = self.values
+        if self._square is None:
+            self._renew(D, 0.0)
+        norm = math.sqrt(self._square)  # type: ignore[arg-type]
         if norm == 0.0:
             return ZERO
-        in_units(V)
-        tree, sums = self.hypotheses.grow(V, ROUNDING * norm * norm, rng)
+        tree, sums = self.hypotheses.grow(D, norm, rng)
         squared = float(np.einsum("l,lk,lk->", sums[:, 0], tree.values, tree.values))
         inner = float(np.einsum("lk,lk->", sums[:, 1:], tree.values))
         # The coefficient is positive, so that what is monotone stays so; what is all rounding is nothing.
@@ -355,8 +527,13 @@ class TreeTarget(DenseTarget):
 
     def subtract(self, direction: Direction) -> None:
         """Δ ← Δ − direction."""
-        direction_ = direction * -1.0
-        direction_.add_to(self.values, self.hypotheses.inputs)
+        found = direction.lookup(self.hypotheses.inputs)
+        if found is None:
+            (direction * -1.0).add_to(self.values, self.hypotheses.inputs)
+        else:
+            self.values = self.values  # nothing else may wait
+            self._less = found
+        self._square = None
 
 
 @dataclass(frozen=True)
