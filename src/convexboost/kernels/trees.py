@@ -25,7 +25,7 @@ BETTER = 1e-9
 LARGEST = 2.0**30
 
 
-def n_columns(n_outputs):
+def n_columns(n_outputs: int) -> int:
     """Return the width of V: two, or whole groups of words."""
     return 2 if n_outputs == 1 else -(-(n_outputs + 1) // WORDS) * WORDS
 

@@ -33,4 +33,4 @@ def _add_plainly(out: Any, i: int, values: Any, j: int) -> None:
     out.reshape(-1)[i : i + WORDS] += values.reshape(-1)[j : j + WORDS]
 
 
-add_words: Any = _add_plainly if config.DISABLE_JIT else intrinsic(_add_words)
+add_words: Any = _add_plainly if getattr(config, "DISABLE_JIT", 0) else intrinsic(_add_words)

@@ -184,11 +184,11 @@ class TreeSet(RowSet):
         parallel.run(task, size, operations, self.inputs.n_threads)
 
     def grow(self, D: Array, norm: float, rng: np.random.Generator) -> tuple[TreeFunction, Array]:
-        """Grow a tree on the rows of D, whose length is `norm`; return also weight and D summed in its leaves.
+        """Grow a tree on the rows of D, whose length is `norm`; return also the sums in its leaves.
 
         A split must gain more than rounding.
         """
-        learner, inputs = self.learner, self.inputs
+        learner = self.learner
         n, n_outputs = D.shape
         random = learner.draws_cuts(n_outputs)
         max_leaves = min(learner.max_leaves or (RANDOM_LEAVES if random else BEST_LEAVES), n)
@@ -474,7 +474,7 @@ class TreeTarget(DenseTarget):
         self.hypotheses, self.values = hypotheses, values
 
     @property
-    def values(self) -> Array:  # type: ignore[override]
+    def values(self) -> Array:
         """Return Δ."""
         if self._factor != 1.0 or self._less is not None:
             self._renew(self._values, 0.0)
