@@ -19,6 +19,7 @@ PROGRAMS = (
     "training",
     "prediction",
     "glass_box",
+    "trees",
     "weak_learner",
     "residual_round",
     "scaling",
