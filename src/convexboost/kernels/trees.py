@@ -446,30 +446,53 @@ def leaf_of_rows(order, nodes, leaf_of_node, n_nodes, out):
                 out[order[i]] = leaf_of_node[node]
 
 
+# -- walking down ----------------------------------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True)
+def _walk(codes, begin, size, root, feature, child, masks, at, active):
+    """Find the leaf at[i] of every row begin + i < begin + size: all rows one level down, and again.
+
+    The steps of different rows do not wait for each other, and there is no branch to guess.
+    """
+    for i in range(size):
+        at[i] = root
+        active[i] = i
+    n_active = size if feature[root] >= 0 else 0
+    while n_active > 0:
+        kept = 0
+        for a in range(n_active):
+            i = np.uint64(active[np.uint64(a)])
+            node = np.uint64(at[i])
+            c = codes[np.uint64(begin) + i, np.uint64(feature[node])]
+            bit = np.int32(masks[node, np.uint64(c >> 6)] >> np.uint64(c & 63) & np.uint64(1))
+            below = child[node] + np.int32(1) - bit
+            at[i] = below
+            active[np.uint64(kept)] = i
+            kept += feature[np.uint64(below)] >= 0
+        n_active = kept
+
+
 @njit(cache=True, nogil=True)
 def descend(codes, feature, child, masks, leaf_of_node, start, stop, out):
     """out[n] = number of the leaf of row n, for any rows start … stop − 1."""
-    for n in range(start, stop):
-        node = 0
-        while feature[node] >= 0:
-            c = codes[n, feature[node]]
-            node = child[node] + 1 - np.int64(masks[node, c >> 6] >> np.uint64(c & 63) & np.uint64(1))
-        out[n] = leaf_of_node[node]
+    at, active = np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32)
+    for begin in range(start, stop, BLOCK):
+        size = min(BLOCK, stop - begin)
+        _walk(codes, begin, size, 0, feature, child, masks, at, active)
+        for i in range(size):
+            out[begin + i] = leaf_of_node[at[i]]
 
 
 @njit(cache=True, nogil=True)
 def add_trees(F, codes, roots, feature, child, masks, leaf_of_node, values, start, stop):
     """F[n] += the values of every tree at row n; trees are laid one after the other, `roots` says where."""
-    K = F.shape[1]
+    at, active = np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32)
     for begin in range(start, stop, BLOCK):
-        end = min(begin + BLOCK, stop)
+        size = min(BLOCK, stop - begin)
         for t in range(len(roots)):
-            root = roots[t]
-            for n in range(begin, end):
-                node = root
-                while feature[node] >= 0:
-                    c = codes[n, feature[node]]
-                    node = child[node] + 1 - np.int64(masks[node, c >> 6] >> np.uint64(c & 63) & np.uint64(1))
-                leaf = leaf_of_node[node]
-                for k in range(K):
-                    F[n, k] += values[leaf, k]
+            _walk(codes, begin, size, roots[t], feature, child, masks, at, active)
+            for i in range(size):
+                leaf = leaf_of_node[at[i]]
+                for k in range(F.shape[1]):
+                    F[begin + i, k] += values[leaf, k]

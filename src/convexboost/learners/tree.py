@@ -92,8 +92,12 @@ class TreeFunction(Hypothesis):
         nodes = np.cumsum([0, *(len(h.feature) for _, h in trees)])
         leaves = np.cumsum([0, *(len(h.values) for _, h in trees)])
         feature = np.concatenate([h.feature for _, h in trees])
-        child = np.concatenate([h.child + start for (_, h), start in zip(trees, nodes, strict=False)])
-        leaf = np.concatenate([h.leaf_of_node + start for (_, h), start in zip(trees, leaves, strict=False)])
+        child = np.concatenate([h.child + start for (_, h), start in zip(trees, nodes, strict=False)]).astype(
+            np.int32
+        )
+        leaf = np.concatenate(
+            [h.leaf_of_node + start for (_, h), start in zip(trees, leaves, strict=False)]
+        ).astype(np.int32)
         masks = np.concatenate([h.masks for _, h in trees])
         values = np.concatenate([weight * h.values for weight, h in trees])
 
