@@ -480,18 +480,25 @@ def leaf_quantiles(residuals: Array, weight: Array, leaf: Any, n_leaves: int, q:
     units = np.rint(weight * 2.0**60).astype(np.int64)
     count = np.bincount(leaf, minlength=n_leaves)
     held = np.flatnonzero(count)
-    last = np.cumsum(count)[held] - 1
-    first = last - count[held] + 1
+    shares = np.broadcast_to(q, n_leaves)[held]
     out = np.zeros((n_leaves, residuals.shape[1]))
-    for k in range(residuals.shape[1]):
-        order = np.lexsort((residuals[:, k], leaf))
-        reached = np.cumsum(units[order])
-        before = reached[first] - units[order[first]]
-        share = np.broadcast_to(q, n_leaves)[held] * (reached[last] - before)
+    # Few numbers are sorted by counting, which keeps the order of the rows.
+    by_leaf = np.argsort(leaf.astype(np.min_scalar_type(n_leaves)), kind="stable")
+    parts = np.split(by_leaf, np.cumsum(count)[held][:-1])
+    even = bool((units == units[0]).all())
+    for leaf_, rows, share in zip(held, parts, shares, strict=True):
         # What was rounded makes no difference: a row of weight 2 is the row twice.
-        wanted = before + np.maximum(np.rint(share).astype(np.int64) - count[held] - 256, 1)
-        at = np.clip(np.searchsorted(reached, wanted), first, last)
-        out[held, k] = residuals[order[at], k]
+        total = len(rows) * int(units[0]) if even else int(units[rows].sum())
+        wanted = max(round(share * total) - len(rows) - 256, 1)
+        for k in range(residuals.shape[1]):
+            values = residuals[rows, k]
+            if even:
+                at = min(-(-wanted // int(units[0])) - 1, len(rows) - 1)
+                out[leaf_, k] = np.partition(values, at)[at]
+            else:
+                order = np.argsort(values)
+                reached = np.cumsum(units[rows[order]])
+                out[leaf_, k] = values[order[min(np.searchsorted(reached, wanted), len(rows) - 1)]]
     return out
 
 
