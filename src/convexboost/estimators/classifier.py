@@ -41,6 +41,10 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
         such as ``Tree(max_leaves=15)``, or any scikit-learn regressor or classifier.
     algorithm : str, default="residual"
         "naive", "repeated", "residual" (Algorithms 1, 2, 3), "dual_averaging", "error_feedback".
+    class_weight : dict, "balanced" or None, default=None
+        What the weight of each row is multiplied by, {label: weight}; 1 for labels that are not in it.
+        "balanced": n_samples / (n_classes · rows of the class), by count and not by `sample_weight`, as in
+        scikit-learn.
 
     The other parameters and the attributes are those of `ConvexBoostRegressor`; in addition:
 
@@ -82,6 +86,7 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
         n_iter_no_change: int = 50,
         certificate: bool = False,
         stop_when_gap_below: float | None = None,
+        class_weight: Any = None,
         categorical_features: Any = "from_dtype",
         random_state: Any = None,
         n_jobs: int | None = None,
