@@ -329,6 +329,34 @@ def test_search_lowers_every_leaf(given):
         assert after - best <= 0.15 * (before - best) + 1e-9
 
 
+def test_outputs_with_targets_of_their_own_are_searched_apart():
+    """A number for both would stop at the nearer of the two."""
+    rng = np.random.default_rng(0)
+    space, leaf, F = FunctionSpace.of(N), rng.integers(0, 3, N), np.zeros((N, 2))
+    y = np.column_stack([rng.normal(size=N) + 3.0, 100.0 * (rng.normal(size=N) - 3.0)])
+    for given in (Huber(1.0), as_loss(UsersHuber())):
+        both = given.bind(y, space).best_shifts(F, F, leaf, 3, 0.01)
+        for k in (0, 1):
+            alone = given.bind(y[:, [k]], space).best_shifts(F[:, :1], F[:, :1], leaf, 3, 0.01)
+            np.testing.assert_allclose(both[:, [k]], alone, rtol=0.1)
+
+
+class Distance:
+    """A user's loss of two outputs that belong together: ‖f − y‖."""
+
+    def evaluate(self, F, y):
+        r = F - y
+        length = np.sqrt((r**2).sum(axis=1))
+        return length, r / np.maximum(length, 1e-12)[:, None]
+
+
+def test_outputs_that_belong_together_do_not_rise():
+    problem = Problem.of(as_loss(Distance()), 2)
+    shifts = problem.shifts(curvature=0.3)
+    for leaf in set(problem.leaf.tolist()):
+        assert problem.leaf_value(leaf, shifts[leaf]) < problem.leaf_value(leaf, 0.0)
+
+
 @pytest.mark.parametrize("unit", [1e-5, 1e5])
 @pytest.mark.parametrize("name", ["absolute", "epsilon", "half_squared", "user", "sum", "huber"])
 def test_units_of_the_targets_do_not_matter(name, unit):

@@ -402,22 +402,34 @@ class Pointwise(Functional):
 
         In the search 0 counts like `PRIOR_ROWS` rows that bend by `curvature`.
         """
-        weight, n_rows = self.space.weight, 0.0
-        toward, first = self.loss.best_shifts(F, self.y, weight, leaf, n_leaves), 1.0
-        if toward is not None and self.l2 == 0.0:
-            return toward
-        if toward is None:
-            G = self.losses(F)[1] + self.l2 * (F - base)
-            toward, first, n_rows = -leaf_means(G, weight, leaf, n_leaves), 1.0 / curvature, PRIOR_ROWS
-        prior = n_rows * self.space.row * curvature * np.einsum("lk,lk->l", toward, toward)
+        weight, prior = self.space.weight, 0.0
 
-        def slopes(steps: Array) -> Array:
-            at = F + (steps[:, None] * toward)[leaf]
+        def gradient(shifts: Array) -> Array:
+            at = F + shifts[leaf]
             G = self.losses(at)[1] + self.l2 * (at - base)
-            along = np.einsum("n,nk,nk->n", weight, G, toward[leaf])
-            return np.bincount(leaf, along, n_leaves) + prior * steps
+            return leaf_sums(G, weight, leaf, n_leaves) + prior * shifts
 
-        return roots(slopes, n_leaves, first)[:, None] * toward
+        def search(toward: Array, first: float, apart: bool = False) -> Array:
+            """Return the best multiple of a direction in each leaf, or in each leaf and output."""
+
+            def slopes(steps: Array) -> Array:
+                along = toward * gradient(steps.reshape(n_leaves, -1) * toward)
+                return along.ravel() if apart else along.sum(axis=1)
+
+            steps = roots(slopes, toward.size if apart else n_leaves, first)
+            return steps.reshape(n_leaves, -1) * toward
+
+        formula = self.loss.best_shifts(F, self.y, weight, leaf, n_leaves)
+        if formula is not None:
+            return formula if self.l2 == 0.0 else search(formula, 1.0)
+        prior = PRIOR_ROWS * self.space.row * curvature
+        G = self.losses(F)[1] + self.l2 * (F - base)
+        toward, first = -leaf_means(G, weight, leaf, n_leaves), 1.0 / curvature
+        if self.n_outputs > 1 and self.y.dtype.kind == "f":
+            # Outputs with targets of their own can be far from them in different units; as a rule that is
+            # the minimum, and the search below sees to it that nothing rises if it is not.
+            toward, first = search(toward, first, apart=True), 1.0
+        return search(toward, first)
 
     def best_shift(self, F: Array, leaf: Any, leaves: Any) -> Array | None:
         """Ask the loss, which sees their rows only."""
@@ -494,11 +506,15 @@ def leaf_quantiles(residuals: Array, weight: Array, leaf: Any, n_leaves: int, q:
     return out
 
 
+def leaf_sums(columns: Array, weight: Array, leaf: Any, n_leaves: int) -> Array:
+    """Return Σ p_n columns_n over the rows of each leaf."""
+    return np.stack([np.bincount(leaf, weight * column, n_leaves) for column in columns.T], axis=1)
+
+
 def leaf_means(columns: Array, weight: Array, leaf: Any, n_leaves: int) -> Array:
     """Return the weighted mean of the rows of each leaf, 0 where it has none."""
     mass = np.maximum(np.bincount(leaf, weight, n_leaves), 1e-300)
-    sums = [np.bincount(leaf, weight * column, n_leaves) for column in columns.T]
-    return np.stack(sums, axis=1) / mass[:, None]
+    return leaf_sums(columns, weight, leaf, n_leaves) / mass[:, None]
 
 
 def weighted_quantile(y: Array, weight: Array, q: float) -> Array:
