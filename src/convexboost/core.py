@@ -64,6 +64,11 @@ class FunctionSpace:
         """Return the number of training points."""
         return len(self.weight)
 
+    @property
+    def row(self) -> float:
+        """Return the weight of a row; weights below 1 on average are shares, not parts of a row."""
+        return 1.0 / max(self.total, float(len(self.weight)))
+
     def part(self, rows: slice) -> FunctionSpace:
         """Return the space of some rows, with the weights they have here."""
         return FunctionSpace(self.weight[rows], self.total)
@@ -328,10 +333,9 @@ class Scores(Protocol):
         """R[start + shrink (F − start)]; F does not move."""
 
     def refitted(self, direction: Direction) -> Direction | None:
-        """Return the same leaves with values such that R[F − direction] is smallest, leaf by leaf.
+        """Return the same leaves with values such that R[F − direction] is about as small as it can be.
 
-        None where the direction has no leaves, the rows of different leaves are coupled, or constraints on
-        the leaves leave nothing to gain that way.
+        None where the direction has no leaves, or constraints on them leave nothing to gain that way.
         """
 
     def distance(self) -> float:

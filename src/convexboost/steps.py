@@ -172,11 +172,12 @@ class LineSearch(Step):
 
 @dataclass(frozen=True)
 class Refit(Step):
-    """`rate` times the leaf values that minimise R, leaf by leaf; Δ still loses the projection.
+    """`rate` times leaf values that lower R most; Δ still loses the projection.
 
-    Exact where the loss has a formula (the absolute error and quantiles among them); for other losses a
-    search along the projection, a number per leaf.  Where a direction has no leaves, or rows are coupled, the
-    best step for the whole of it.  R never rises for a rate of at most 1.
+    Exact, leaf by leaf, where the loss has a formula (squared and absolute error, quantiles, hinge); a search
+    along each leaf's gradient for other losses of single rows; a proximal step in the values of all leaves
+    where rows are coupled (objectives/_refit.py).  For a direction without leaves, the best step for the
+    whole of it.  R never rises for a rate of at most 1.
     """
 
     rate: float = 0.1

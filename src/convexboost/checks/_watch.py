@@ -96,9 +96,9 @@ class Watched(Functional):
         """Ask the objective."""
         return self.inner.pieces()
 
-    def best_shifts(self, F: Array, base: Array, leaf: Any, values: Array) -> Array | None:
+    def best_shifts(self, F: Array, base: Array, leaf: Any, n_leaves: int, curvature: float) -> Array:
         """Ask the objective."""
-        return self.inner.with_l2(self.l2).best_shifts(F, base, leaf, values)
+        return self.inner.with_l2(self.l2).best_shifts(F, base, leaf, n_leaves, curvature)
 
     def best_shift(self, F: Array, leaf: Any, leaves: Any) -> Array | None:
         """Ask the objective."""

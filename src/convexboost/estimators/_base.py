@@ -253,6 +253,7 @@ class BaseConvexBoost(BaseEstimator):
         check_consistent_length(X, targets)
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
         _check_weight(sample_weight, weights)
+        weights = self._weigh_classes(y, weights)
         rows = Rows(
             X,
             targets,
@@ -310,6 +311,7 @@ class BaseConvexBoost(BaseEstimator):
         y = self._check_targets(y)
         check_consistent_length(X, y)
         weight = None if sample_weight is None else _check_weight(sample_weight, X)
+        weight = self._weigh_classes(y, weight)
         offset = None if offset is None else _check_offset(offset, X.shape[0])
         rows = Rows(X, y, weight, offset, groups)
         if weight is not None and not (weight > 0).all():
@@ -376,6 +378,10 @@ class BaseConvexBoost(BaseEstimator):
 
     def _n_classes(self) -> int | None:
         return None
+
+    def _weigh_classes(self, y: Any, weight: Any) -> Any:
+        """Multiply the weights of the rows by those of their classes, where there are such."""
+        return weight
 
     def _check_targets(self, y: Any) -> Any:
         raise NotImplementedError

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import suppress
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -41,6 +43,9 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
         such as ``Tree(max_leaves=15)``, or any scikit-learn regressor or classifier.
     algorithm : str, default="residual"
         "naive", "repeated", "residual" (Algorithms 1, 2, 3), "dual_averaging", "error_feedback".
+    class_weight : dict, "balanced" or None, default=None
+        What the weight of each row is multiplied by, {label: weight}; 1 for labels that are not in it.
+        "balanced": all classes get the same weight in total, and the rows keep theirs.
 
     The other parameters and the attributes are those of `ConvexBoostRegressor`; in addition:
 
@@ -82,6 +87,7 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
         n_iter_no_change: int = 50,
         certificate: bool = False,
         stop_when_gap_below: float | None = None,
+        class_weight: Any = None,
         categorical_features: Any = "from_dtype",
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -145,6 +151,37 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
         """Yield the class probabilities after each round."""
         for F in self._staged_scores(X):
             yield _probabilities(self.loss_.find_link()(F))
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        given = self.class_weight
+        if not (given is None or isinstance(given, dict) or (isinstance(given, str) and given == "balanced")):
+            raise ValueError(f"`class_weight` must be None, 'balanced' or a dict, got {given!r}")
+        for label, weight in given.items() if isinstance(given, dict) else ():
+            if not (isinstance(weight, Real) and 0 <= float(weight) < math.inf):
+                raise ValueError(
+                    f"`class_weight` must hold finite, non-negative weights, got {weight!r} for {label!r}"
+                )
+
+    def _weigh_classes(self, y: Any, weight: Any) -> Any:
+        if self.class_weight is None:
+            return weight
+        labels, numbers = np.unique(column_or_1d(y), return_inverse=True)
+        weight = np.ones(len(numbers)) if weight is None else weight
+        if self.class_weight == "balanced":
+            totals = np.bincount(numbers, weight)
+            # A class without weight has no rows in the space.
+            factors = totals.sum() / (np.count_nonzero(totals) * np.where(totals > 0.0, totals, 1.0))
+        else:
+            given = self.class_weight
+            unknown = [label for label in given if label not in labels]
+            if unknown and not all(label in given for label in labels):  # a slip; else more than needed
+                raise ValueError(f"`class_weight` holds a class that `y` does not: {unknown[0]!r}")
+            factors = np.array([given.get(label, 1.0) for label in labels], float)
+        weighed = weight * factors[numbers]
+        if not (weighed > 0.0).any():
+            raise ValueError(f"`class_weight` must leave some weight, got {self.class_weight!r}")
+        return weighed
 
     def _check_targets(self, y: Any) -> NDArray[Any]:
         y = column_or_1d(y, warn=True)

@@ -32,8 +32,8 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
         Budget of weak learners; "repeated" trains t of them in round t.
     step : str or Step, default="auto"
         "auto", "constant", "inverse_sqrt", "inverse_time", "polyak", "adanorm", "line_search", "refit"; a
-        scale may follow ("inverse_sqrt:0.5").  "auto" is "refit:0.05" for trees: the best leaf values, times
-        0.05.
+        scale may follow ("inverse_sqrt:0.5").  "auto" is "refit:0.05" for trees: 0.05 times the best leaf
+        values, from a formula, a search in each leaf, or a proximal step where the loss couples rows.
     output : {"best", "last", "average"}, default="best"
         Which iterate becomes the model: the best one (by validation loss where there is one, else by
         objective), the last, or the average.

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from convexboost.core import KINK, Array, Constants, FunctionSpace, Gradient, blocks
 from convexboost.kernels import parallel
 from convexboost.kernels.histogram import add_lookup
+from convexboost.objectives._refit import PRIOR_ROWS, proximal_step, roots
 from convexboost.objectives._scores import LocalScores, Lookup
-from convexboost.objectives._start import minimise, roots
+from convexboost.objectives._start import minimise
 
 
 @dataclass(frozen=True)
@@ -85,10 +86,6 @@ class Groups:
 def is_positive(number: Any) -> bool:
     """Return whether a parameter is a positive, finite number."""
     return isinstance(number, Real) and 0 < float(number) < math.inf
-
-
-#: A leaf is refitted by at most so many safe steps 1/Λ.
-MAX_REFIT = 8.0
 
 
 class Loss(ABC):
@@ -331,12 +328,20 @@ class Functional(ABC):
         """Return R, without the ridge term, as a piecewise linear functional, if it is one."""
         return None
 
-    def best_shifts(self, F: Array, base: Array, leaf: Any, values: Array) -> Array | None:
-        """Return what to add in each leaf to make R smallest, along −`values` where there is no formula.
+    def best_shifts(self, F: Array, base: Array, leaf: Any, n_leaves: int, curvature: float) -> Array:
+        """Return what to add in each leaf to lower R, by a proximal step: the leaves are coupled.
 
-        The ridge term pulls to `base`.  None where the rows of different leaves are coupled.
+        The ridge term pulls to `base`; `curvature` says how R bends, in its own units.
         """
-        return None
+        mass = np.bincount(leaf, self.space.weight, n_leaves).astype(float, copy=False)
+
+        def risk(shifts: Array) -> tuple[float, Array]:
+            at = F + shifts[leaf]
+            value, G = self.evaluate(at)
+            value += self.l2 / 2 * self.space.norm(at - base) ** 2
+            return value, leaf_means(G + self.l2 * (at - base), self.space.weight, leaf, n_leaves)
+
+        return proximal_step(risk, mass, self.n_outputs, 1.0 / curvature)
 
     def best_shift(self, F: Array, leaf: Any, leaves: Any) -> Array | None:
         """Return what to add to all of some leaves to make R smallest; None: no formula."""
@@ -392,21 +397,39 @@ class Pointwise(Functional):
         """Return the loss's pieces."""
         return self.loss.pieces(self.y, self.n_outputs, self.space)
 
-    def best_shifts(self, F: Array, base: Array, leaf: Any, values: Array) -> Array:
-        """Ask the loss for a formula, or search along −values (along the formula, if R has a ridge term)."""
-        found = self.loss.best_shifts(F, self.y, self.space.weight, leaf, len(values))
-        if found is not None and self.l2 == 0.0:
-            return found
-        toward = -values if found is None else found
+    def best_shifts(self, F: Array, base: Array, leaf: Any, n_leaves: int, curvature: float) -> Array:
+        """Ask the loss for a formula (with a ridge term, a direction), or search along the leaf's gradient.
 
-        def slopes(steps: Array) -> Array:
-            at = F + (steps[:, None] * toward)[leaf]
+        In the search 0 counts like `PRIOR_ROWS` rows that bend by `curvature`.
+        """
+        weight, prior = self.space.weight, 0.0
+
+        def gradient(shifts: Array) -> Array:
+            at = F + shifts[leaf]
             G = self.losses(at)[1] + self.l2 * (at - base)
-            along = np.einsum("n,nk,nk->n", self.space.weight, G, toward[leaf])
-            return np.bincount(leaf, along, len(values)).astype(float, copy=False)
+            return leaf_sums(G, weight, leaf, n_leaves) + prior * shifts
 
-        first, most = (1.0, 1.0) if found is not None else self._step_sizes(F, toward)
-        return roots(slopes, len(values), first, most)[:, None] * toward
+        def search(toward: Array, first: float, apart: bool = False) -> Array:
+            """Return the best multiple of a direction in each leaf, or in each leaf and output."""
+
+            def slopes(steps: Array) -> Array:
+                along = toward * gradient(steps.reshape(n_leaves, -1) * toward)
+                return along.ravel() if apart else along.sum(axis=1)
+
+            steps = roots(slopes, toward.size if apart else n_leaves, first)
+            return steps.reshape(n_leaves, -1) * toward
+
+        formula = self.loss.best_shifts(F, self.y, weight, leaf, n_leaves)
+        if formula is not None:
+            return formula if self.l2 == 0.0 else search(formula, 1.0)
+        prior = PRIOR_ROWS * self.space.row * curvature
+        G = self.losses(F)[1] + self.l2 * (F - base)
+        toward, first = -leaf_means(G, weight, leaf, n_leaves), 1.0 / curvature
+        if self.n_outputs > 1 and self.y.dtype.kind == "f":
+            # Outputs with targets of their own can be far from them in different units; as a rule that is
+            # the minimum, and the search below sees to it that nothing rises if it is not.
+            toward, first = search(toward, first, apart=True), 1.0
+        return search(toward, first)
 
     def best_shift(self, F: Array, leaf: Any, leaves: Any) -> Array | None:
         """Ask the loss, which sees their rows only."""
@@ -416,18 +439,6 @@ class Pointwise(Functional):
         one = np.zeros(len(rows), np.int64)
         found = self.loss.best_shifts(F[rows], self.y[rows], self.space.weight[rows], one, 1)
         return None if found is None else found[0]
-
-    def _step_sizes(self, F: Array, toward: Array) -> tuple[float, Any]:
-        """Return where to begin a search for the step of each leaf, and how far to go: free of units."""
-        smoothness, minimum = self.constants.smoothness, self.constants.minimum
-        if smoothness is not None:  # 1/Λ is safe; far beyond it a pure leaf would buy confidence
-            return 1.0 / smoothness, MAX_REFIT / smoothness
-        value, G = self.evaluate(F)
-        norm = max(self.space.norm(G), 1e-300)
-        # No point at which R is the minimum (0 where none is known) is nearer than this.
-        distance = abs(value - (minimum or 0.0)) / norm or 1.0
-        lengths = np.linalg.norm(toward, axis=1)
-        return distance / norm, MAX_REFIT * distance / np.maximum(lengths, 1e-300)
 
     def evaluate(self, F: Array) -> tuple[float, Array]:
         """R[F] and a subgradient, without the ridge term."""
@@ -505,6 +516,12 @@ def leaf_quantiles(residuals: Array, weight: Array, leaf: Any, n_leaves: int, q:
 def leaf_sums(columns: Array, weight: Array, leaf: Any, n_leaves: int) -> Array:
     """Return Σ p_n columns_n over the rows of each leaf."""
     return np.stack([np.bincount(leaf, weight * column, n_leaves) for column in columns.T], axis=1)
+
+
+def leaf_means(columns: Array, weight: Array, leaf: Any, n_leaves: int) -> Array:
+    """Return the weighted mean of the rows of each leaf, 0 where it has none."""
+    mass = np.maximum(np.bincount(leaf, weight, n_leaves), 1e-300)
+    return leaf_sums(columns, weight, leaf, n_leaves) / mass[:, None]
 
 
 def weighted_quantile(y: Array, weight: Array, q: float) -> Array:

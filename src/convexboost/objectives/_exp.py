@@ -17,12 +17,6 @@ def exponential(F: Array) -> tuple[Array, Array]:
     return slope * (1.0 + np.maximum(F - LIMIT, 0.0)), slope
 
 
-def log_ratio(A: Array, B: Array) -> Array:
-    """Return log A/B for A, B ≥ 0: infinite where one is 0, 0 where both are."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where((A == 0.0) & (B == 0.0), 0.0, np.log(A) - np.log(B))
-
-
 def prox_exponential(F: Array, size: float) -> Array:
     """argmin_x exp x + (x − F)²/(2 size): the root of x + size · exp x = F."""
     omega = wrightomega(F + np.log(size))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -102,10 +103,8 @@ class LocalScores:
         leaves = direction.terms[0][1].leaves(self.inputs) if len(direction.terms) == 1 else None
         if leaves is None:
             return None
-        (weight, h), (leaf, values) = direction.terms[0], leaves
-        shifts = self.objective.best_shifts(self.F, self.base, leaf, weight * values)
-        if shifts is None:
-            return None
+        (_, h), (leaf, values) = direction.terms[0], leaves
+        shifts = self.objective.best_shifts(self.F, self.base, leaf, len(values), self._curvature)
         mass = np.bincount(leaf, self.objective.space.weight, len(shifts)).astype(float, copy=False)
 
         def pooled(leaves: Any, k: int) -> float:
@@ -120,6 +119,13 @@ class LocalScores:
         if not np.array_equal(values, -shifts) and not self.along(found)(-1.0) <= self.value():
             return None  # constraints took away what the leaves had gained
         return found
+
+    @cached_property
+    def _curvature(self) -> float:
+        """Return ‖∇‖²/(R − floor) at the base, one over Polyak's step: how R bends, free of units."""
+        value, G = self.objective.evaluate(self.base.copy())
+        gap = abs(value - (self.constants.minimum or 0.0))
+        return self.objective.space.norm(G) ** 2 / max(gap, 1e-300) or 1.0
 
     def distance(self) -> float:
         """‖F − base‖."""

@@ -86,29 +86,6 @@ def _root(slope: Callable[[float], float], start: float) -> float:
     return high
 
 
-def roots(
-    slopes: Callable[[Array], Array], count: int, first: float, most: Any = math.inf, rounds: int = 8
-) -> Array:
-    """Return a root in [0, most] of each of many non-decreasing functions, by a few evaluations of them all.
-
-    It is never beyond the root (but for rounding), so that a convex function with these slopes has not risen;
-    one without a root in sight stops at the last point tried, one that is not negative at 0 stays there.
-    """
-    low, high, at = np.zeros(count), np.full(count, np.inf), np.minimum(np.full(count, first), most)
-    low_slope, above = slopes(low), np.full(count, np.nan)
-    done, flat = ~(low_slope < 0.0), GAIN * np.abs(low_slope)
-    for _ in range(rounds):
-        s = slopes(np.where(done, 0.0, at))
-        negative = s <= flat  # rounding must not decide whether a root was met
-        low, low_slope = np.where(negative, at, low), np.where(negative, s, low_slope)
-        high, above = np.where(negative, high, at), np.where(negative, above, s)
-        with np.errstate(all="ignore"):
-            share = np.minimum(low_slope, 0.0) / (low_slope - above)
-            inside = low + np.clip(np.nan_to_num(share, nan=0.5), 0.1, 0.9) * (high - low)
-            at = np.minimum(np.where(np.isinf(high), 4.0 * at, inside), most)
-    return np.where(done, 0.0, low)
-
-
 def _snap(found: Array, targets: Any) -> Array:
     """Move to the nearest target where that is within rounding."""
     if targets is None or targets.dtype.kind != "f" or targets.shape[1:] not in ((1,), found.shape):

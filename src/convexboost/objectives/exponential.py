@@ -7,9 +7,9 @@ import numpy as np
 from scipy.special import expit
 
 from convexboost.core import Array, Constants, FunctionSpace
-from convexboost.objectives._base import MAX_REFIT, LinkLoss, leaf_sums
-from convexboost.objectives._exp import exponential, log_ratio, prox_exponential
-from convexboost.objectives._margin import MarginLoss, log_odds, signs
+from convexboost.objectives._base import LinkLoss
+from convexboost.objectives._exp import exponential, prox_exponential
+from convexboost.objectives._margin import MarginLoss, log_odds
 
 
 @dataclass(frozen=True)
@@ -42,12 +42,6 @@ class Exponential(MarginLoss, LinkLoss):
     def constants(self, n_outputs: int) -> Constants:
         """Return that it is never below 0."""
         return Constants(minimum=0.0)
-
-    def best_shifts(self, F: Array, y: Any, weight: Array, leaf: Any, n_leaves: int) -> Array:
-        """Return half the log of Σ exp −m over class 1 and over class 0; a pure leaf is stopped."""
-        slopes = exponential(-signs(y) * F)[1]
-        ones, zeros = (leaf_sums(slopes * (y == c)[:, None], weight, leaf, n_leaves) for c in (1, 0))
-        return (0.5 * log_ratio(ones, zeros)).clip(-MAX_REFIT, MAX_REFIT)
 
     def best_constant(self, y: Any, n_outputs: int, space: FunctionSpace) -> Array:
         """Return half the log-odds of the shares."""

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from convexboost.core import Array, Constants, FunctionSpace
-from convexboost.objectives._base import RowLoss, leaf_sums
+from convexboost.objectives._base import RowLoss, leaf_means
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,7 @@ class HalfSquared(RowLoss):
 
     def best_shifts(self, F: Array, y: Any, weight: Array, leaf: Any, n_leaves: int) -> Array:
         """Return the mean of the residuals in each leaf."""
-        mass = np.maximum(np.bincount(leaf, weight, n_leaves), 1e-300)
-        return leaf_sums(y - F, weight, leaf, n_leaves) / mass[:, None]
+        return leaf_means(y - F, weight, leaf, n_leaves)
 
     def prox(self, F: Array, y: Any, size: float) -> Array:
         """Return a point between F and y."""

@@ -7,8 +7,8 @@ import numpy as np
 from scipy.special import xlogy
 
 from convexboost.core import Array, Constants, FunctionSpace
-from convexboost.objectives._base import MAX_REFIT, LinkLoss, leaf_sums
-from convexboost.objectives._exp import exponential, log_ratio, prox_exponential
+from convexboost.objectives._base import LinkLoss
+from convexboost.objectives._exp import exponential, prox_exponential
 
 
 @dataclass(frozen=True)
@@ -53,12 +53,6 @@ class Poisson(LinkLoss):
         if not (mean > 0.0).all():
             raise ValueError(f"`y` must not be all 0, got so in output {mean.argmin()}: its best mean is 0")
         return np.log(mean)
-
-    def best_shifts(self, F: Array, y: Any, weight: Array, leaf: Any, n_leaves: int) -> Array:
-        """Return log(Σ y/Σ exp f) of each leaf; one without counts would go to −∞ and is stopped."""
-        counts = leaf_sums(y, weight, leaf, n_leaves)
-        means = leaf_sums(exponential(F)[1], weight, leaf, n_leaves)
-        return log_ratio(counts, means).clip(-MAX_REFIT, MAX_REFIT)
 
     def prox(self, F: Array, y: Any, size: float) -> Array:
         """Return the root of f + size · exp f = F + size · y, by Wright's ω."""
