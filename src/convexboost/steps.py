@@ -174,9 +174,10 @@ class LineSearch(Step):
 class Refit(Step):
     """`rate` times leaf values that lower R most; Δ still loses the projection.
 
-    Exact, leaf by leaf, where the loss has a formula (squared and absolute error, quantiles, hinge); a search
-    along each leaf's gradient for other losses of single rows; a proximal step in the values of all leaves
-    where rows are coupled (objectives/_refit.py).  For a direction without leaves, the best step for the
+    Exact, leaf by leaf, where the loss has a formula (squared and absolute error, quantiles, hinge); a Newton
+    step, shortened so that R cannot rise, for softmax, logistic, exponential and poisson; a search along each
+    leaf's gradient for other losses of single rows; a proximal step in the values of all leaves where rows are
+    coupled (objectives/_refit.py).  For a direction without leaves, the best step for the
     whole of it.  R never rises for a rate of at most 1.
     """
 

@@ -16,7 +16,7 @@ from convexboost.learners.stump import Stump
 from convexboost.learners.tree import Tree
 from convexboost.objectives._base import leaf_quantiles, weighted_quantile
 from convexboost.objectives._custom import as_loss
-from convexboost.objectives._refit import NEAR, proximal_step, roots
+from convexboost.objectives._refit import NEAR, Place, proximal_step, roots
 from convexboost.objectives.absolute import Absolute
 from convexboost.objectives.cvar import CVaR
 from convexboost.objectives.epsilon_insensitive import EpsilonInsensitive
@@ -91,7 +91,8 @@ class Problem:
         return cls(objective, np.round(F / unit, 1) * unit, rng.choice([0, 1, 2, 4, 5], N))
 
     def shifts(self, base=0.0, curvature=1.0):
-        return self.objective.best_shifts(self.F, base, self.leaf, self.n_leaves, curvature)
+        place = Place(self.F, np.broadcast_to(base, self.F.shape), None, curvature, 1)
+        return self.objective.best_shifts(place, self.leaf, self.n_leaves)
 
     def leaf_value(self, leaf, shift):
         """The loss of one leaf at a shift."""
@@ -152,23 +153,69 @@ def test_leaf_quantiles_of_repeated_rows():
     np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.parametrize(
-    "given", [Poisson(), Exponential(), Logistic(), Softmax()], ids=lambda given: given.name
-)
+NEWTON = [Poisson(), Exponential(), Logistic(), Softmax()]
+
+
+@pytest.mark.parametrize("given", NEWTON, ids=lambda given: given.name)
+def test_curvatures_are_second_derivatives_that_change_slowly(given):
+    rng = np.random.default_rng(0)
+    F = rng.normal(size=(50, 3 if given.task == "classification" else 1))
+    y = rng.poisson(1.0, size=F.shape).astype(float) if given.task == "regression" else rng.integers(0, 2, 50)
+    found = given.curvatures(y, given.evaluate(F, y)[1])
+    for k in range(F.shape[1]):
+        shift = np.eye(F.shape[1])[k]
+
+        def second(s, shift=shift, k=k):
+            at = F + s * shift
+            return given.curvatures(y, given.evaluate(at, y)[1])[:, k]
+
+        slope = (given.evaluate(F + 1e-5 * shift, y)[1] - given.evaluate(F - 1e-5 * shift, y)[1]) / 2e-5
+        np.testing.assert_allclose(found[:, k], slope[:, k], rtol=1e-6, atol=1e-9)
+        for s in (-2.0, -0.1, 0.3, 1.5):
+            assert (second(s) <= found[:, k] * np.exp(abs(s)) * (1 + 1e-9)).all()
+
+
+@pytest.mark.parametrize("given", NEWTON, ids=lambda given: given.name)
+@pytest.mark.parametrize("spread", [0.1, 3.0, 30.0])
+def test_newton_steps_do_not_rise(given, spread):
+    """In every leaf, also far out, where Newton's own step overshoots; and with a ridge term."""
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        n, leaf = 60, rng.integers(0, 8, 60)
+        counts = rng.poisson(1.0, size=(n, 1)).astype(float)
+        y = counts if given.task == "regression" else rng.integers(0, 2, n)
+            rng.poisson(1.0, size=(n, 1)).astype(float)
+            if given.task == "regression"
+            else rng.integers(0, 2, n)
+        )
+        for l2 in (0.0, 0.1):
+            objective = given.bind(y, FunctionSpace.of(n, rng.random(n) + 0.1)).with_l2(l2)
+            F = spread * rng.normal(size=(n, objective.n_outputs))
+            place = Place(F, np.zeros_like(F), None, 0.01, 1)
+            shifts = objective.best_shifts(place, leaf, 8)
+            for number in range(8):
+                one = (shifts * (np.arange(8) == number)[:, None])[leaf]
+                before, after = (
+                    objective.value(at) + l2 / 2 * objective.space.norm(at) ** 2 for at in (F, F + one)
+                )
+                assert after <= before * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("given", NEWTON, ids=lambda given: given.name)
 def test_in_a_pure_leaf_zero_counts_as_a_row(given):
-    """The best value is infinite: what is found leaves the pull of one row, of the curvature at the start."""
+    """The best value is infinite: what is found is Newton's step against the pull of one row, shortened."""
     n, curvature = 40, 0.3
     space, leaf = FunctionSpace.of(n), np.repeat([0, 1], n // 2)
     y = np.repeat([[0.0], [2.0]], n // 2, axis=0) if given.task == "regression" else leaf.astype(np.int32)
     objective = given.bind(y, space)
     F = np.zeros((n, objective.n_outputs))
-    found = objective.best_shifts(F, F, leaf, 2, curvature)
-    pull = -np.array([objective.losses(F + found[leaf])[1][leaf == i].sum(axis=0) for i in (0, 1)])
-    first = np.abs(objective.losses(F)[1][leaf == 0]).sum()
-    np.testing.assert_allclose(pull[0], curvature * found[0], atol=1.1 * NEAR * first)
-    assert 0.5 < np.abs(found[0]).max() < math.log(n / curvature)
+    found = objective.best_shifts(Place(F, F, None, curvature, 1), leaf, 2)
+    G = objective.losses(F)[1]
+    newton = -G[:20].sum(axis=0) / (given.curvatures(y, G)[:20].sum(axis=0) + curvature)
+    length = np.ptp(newton) if len(newton) > 1 else np.abs(newton)
+    np.testing.assert_allclose(found[0], newton * np.log1p(length) / length, rtol=1e-12)
     sure = F + 5.0 * np.sign(found[leaf])  # where the model is sure already little is left to do
-    assert np.abs(objective.best_shifts(sure, F, leaf, 2, curvature)[0]).max() < 0.5
+    assert np.abs(objective.best_shifts(Place(sure, F, None, curvature, 1), leaf, 2)[0]).max() < 0.5
 
 
 @pytest.mark.parametrize("rate", [0.05, 1.0])
@@ -335,9 +382,10 @@ def test_outputs_with_targets_of_their_own_are_searched_apart():
     space, leaf, F = FunctionSpace.of(N), rng.integers(0, 3, N), np.zeros((N, 2))
     y = np.column_stack([rng.normal(size=N) + 3.0, 100.0 * (rng.normal(size=N) - 3.0)])
     for given in (Huber(1.0), as_loss(UsersHuber())):
-        both = given.bind(y, space).best_shifts(F, F, leaf, 3, 0.01)
+        both = given.bind(y, space).best_shifts(Place(F, F, None, 0.01, 1), leaf, 3)
         for k in (0, 1):
-            alone = given.bind(y[:, [k]], space).best_shifts(F[:, :1], F[:, :1], leaf, 3, 0.01)
+            at = Place(F[:, :1], F[:, :1], None, 0.01, 1)
+            alone = given.bind(y[:, [k]], space).best_shifts(at, leaf, 3)
             np.testing.assert_allclose(both[:, [k]], alone, rtol=0.1)
 
 
@@ -425,7 +473,7 @@ def test_refit_within_constraints_is_exact(q, seed):
     cost = np.concatenate([np.zeros(n_leaves), (1 - q) * space.weight, q * space.weight])
     bounds = [(None, None)] * n_leaves + [(0, None)] * 160
     best = linprog(cost, order, np.zeros(len(pairs)), rows, (y - F)[:, 0], bounds).fun
-    shifts = objective.best_shifts(F, 0.0, leaf, n_leaves, 1.0)
+    shifts = objective.best_shifts(Place(F, np.zeros_like(F), None, 1.0, 1), leaf, n_leaves)
     found = tree.with_values(-shifts, lambda leaves, k: -float(objective.best_shift(F, leaf, leaves)[k]))
     assert all(found.values[low] <= found.values[high] for low, high in pairs)
     assert objective.value(F - found.values[leaf]) == pytest.approx(best, rel=1e-9)

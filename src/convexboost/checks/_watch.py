@@ -17,6 +17,7 @@ from convexboost.checks._trial import CLOSE, DEFINED, ROUNDING, STABLE, Trial, e
 from convexboost.core import Array, Constants, Gradient
 from convexboost.objectives._base import Functional, Pieces
 from convexboost.objectives._custom import is_users
+from convexboost.objectives._refit import Place
 from convexboost.objectives._scores import Lookup
 
 #: Evaluations of a fit that are watched.
@@ -96,9 +97,13 @@ class Watched(Functional):
         """Ask the objective."""
         return self.inner.pieces()
 
-    def best_shifts(self, F: Array, base: Array, leaf: Any, n_leaves: int, curvature: float) -> Array:
+    def curvature(self, base: Array) -> float:
         """Ask the objective."""
-        return self.inner.with_l2(self.l2).best_shifts(F, base, leaf, n_leaves, curvature)
+        return self.inner.curvature(base)
+
+    def best_shifts(self, at: Place, leaf: Any, n_leaves: int) -> Array:
+        """Ask the objective."""
+        return self.inner.with_l2(self.l2).best_shifts(at, leaf, n_leaves)
 
     def best_shift(self, F: Array, leaf: Any, leaves: Any) -> Array | None:
         """Ask the objective."""

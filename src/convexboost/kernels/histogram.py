@@ -149,6 +149,16 @@ def add_lookup(F, codes, table, start, stop):
             F[n, k] += table[c, k]
 
 
+@njit(cache=True, nogil=True)
+def add_leaf_sums(leaf, weight, columns, out):
+    """out[leaf of n] += weight and, behind it, weight · columns."""
+    for n in range(len(leaf)):
+        row, w = out[leaf[n]], weight[n]
+        row[0] += w
+        for k in range(columns.shape[1]):
+            row[1 + k] += w * columns[n, k]
+
+
 @njit(cache=True, nogil=True, fastmath={"reassoc"})
 def dot(A, B):
     """Return the inner product of two tables; always in the same order."""

@@ -462,13 +462,13 @@ def _walk(codes, begin, size, root, feature, child, masks, at, active):
     while n_active > 0:
         kept = 0
         for a in range(n_active):
-            i = np.uint64(active[np.uint64(a)])
-            node = np.uint64(at[i])
-            c = codes[np.uint64(begin) + i, np.uint64(feature[node])]
+            row = np.uint64(active[np.uint64(a)])
+            node = np.uint64(at[row])
+            c = codes[np.uint64(begin) + row, np.uint64(feature[node])]
             bit = np.int32(masks[node, np.uint64(c >> 6)] >> np.uint64(c & 63) & np.uint64(1))
             below = child[node] + np.int32(1) - bit
-            at[i] = below
-            active[np.uint64(kept)] = i
+            at[row] = below
+            active[np.uint64(kept)] = row
             kept += feature[np.uint64(below)] >= 0
         n_active = kept
 

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from convexboost.core import KINK, Array, Constants, FunctionSpace, Gradient, blocks
 from convexboost.kernels import parallel
-from convexboost.kernels.histogram import add_lookup
-from convexboost.objectives._refit import PRIOR_ROWS, proximal_step, roots
+from convexboost.kernels.histogram import add_leaf_sums, add_lookup
+from convexboost.objectives._refit import PRIOR_ROWS, Place, damped_newton, proximal_step, roots
 from convexboost.objectives._scores import LocalScores, Lookup
 from convexboost.objectives._start import minimise
 
@@ -86,6 +86,10 @@ class Groups:
 def is_positive(number: Any) -> bool:
     """Return whether a parameter is a positive, finite number."""
     return isinstance(number, Real) and 0 < float(number) < math.inf
+
+
+#: Rows whose sums are kept apart.
+ROWS = 16384
 
 
 class Loss(ABC):
@@ -186,6 +190,16 @@ class RowLoss(Loss):
 
     def pieces(self, y: Any, n_outputs: int, space: FunctionSpace) -> Pieces | None:
         """Return R as a piecewise linear functional, None if it is not one."""
+        return None
+
+    #: Whether the outputs of a row have more to do with each other than that they are in one loss.
+    couples_outputs: ClassVar[bool] = False
+
+    def curvatures(self, y: Any, G: Array) -> Array | None:
+        """Return the second derivatives, output by output, from the gradient; None: none that are of use.
+
+        For a Newton step in each leaf they must not change faster than exp: |l‴| ≤ l″ (`damped_newton`).
+        """
         return None
 
     def best_shifts(self, F: Array, y: Any, weight: Array, leaf: Any, n_leaves: int) -> Array | None:
@@ -328,20 +342,23 @@ class Functional(ABC):
         """Return R, without the ridge term, as a piecewise linear functional, if it is one."""
         return None
 
-    def best_shifts(self, F: Array, base: Array, leaf: Any, n_leaves: int, curvature: float) -> Array:
-        """Return what to add in each leaf to lower R, by a proximal step: the leaves are coupled.
+    def curvature(self, base: Array) -> float:
+        """Return how R bends at the base: ‖∇‖²/(R − floor), one over Polyak's step, free of units."""
+        value, G = self.evaluate(base.copy())
+        gap = abs(value - (self.constants.minimum or 0.0))
+        return self.space.norm(G) ** 2 / max(gap, 1e-300) or 1.0
 
-        The ridge term pulls to `base`; `curvature` says how R bends, in its own units.
-        """
+    def best_shifts(self, at: Place, leaf: Any, n_leaves: int) -> Array:
+        """Return what to add in each leaf to lower R, by a proximal step: the leaves are coupled."""
         mass = np.bincount(leaf, self.space.weight, n_leaves).astype(float, copy=False)
 
         def risk(shifts: Array) -> tuple[float, Array]:
-            at = F + shifts[leaf]
-            value, G = self.evaluate(at)
-            value += self.l2 / 2 * self.space.norm(at - base) ** 2
-            return value, leaf_means(G + self.l2 * (at - base), self.space.weight, leaf, n_leaves)
+            F = at.F + shifts[leaf]
+            value, G = self.evaluate(F)
+            value += self.l2 / 2 * self.space.norm(F - at.base) ** 2
+            return value, leaf_means(G + self.l2 * (F - at.base), self.space.weight, leaf, n_leaves)
 
-        return proximal_step(risk, mass, self.n_outputs, 1.0 / curvature)
+        return proximal_step(risk, mass, self.n_outputs, 1.0 / at.curvature)
 
     def best_shift(self, F: Array, leaf: Any, leaves: Any) -> Array | None:
         """Return what to add to all of some leaves to make R smallest; None: no formula."""
@@ -397,17 +414,22 @@ class Pointwise(Functional):
         """Return the loss's pieces."""
         return self.loss.pieces(self.y, self.n_outputs, self.space)
 
-    def best_shifts(self, F: Array, base: Array, leaf: Any, n_leaves: int, curvature: float) -> Array:
-        """Ask the loss for a formula (with a ridge term, a direction), or search along the leaf's gradient.
+    def curvature(self, base: Array) -> float:
+        """Return the mean second derivative at the base, where the loss has one."""
+        found = self.loss.curvatures(self.y, self.losses(base.copy())[1])
+        return super().curvature(base) if found is None else float(self.space.weight @ found.mean(axis=1))
 
-        In the search 0 counts like `PRIOR_ROWS` rows that bend by `curvature`.
+    def best_shifts(self, at: Place, leaf: Any, n_leaves: int) -> Array:
+        """Ask the loss for a formula (with a ridge term, a direction); else a Newton step, or a search.
+
+        In both 0 counts like `PRIOR_ROWS` rows that bend as R does.  The search is along the leaf's gradient.
         """
         weight, prior = self.space.weight, 0.0
 
         def gradient(shifts: Array) -> Array:
-            at = F + shifts[leaf]
-            G = self.losses(at)[1] + self.l2 * (at - base)
-            return leaf_sums(G, weight, leaf, n_leaves) + prior * shifts
+            F = at.F + shifts[leaf]
+            G = self.losses(F)[1] + self.l2 * (F - at.base)
+            return leaf_sums(G, weight, leaf, n_leaves)[:, 1:] + prior * shifts
 
         def search(toward: Array, first: float, apart: bool = False) -> Array:
             """Return the best multiple of a direction in each leaf, or in each leaf and output."""
@@ -419,17 +441,47 @@ class Pointwise(Functional):
             steps = roots(slopes, toward.size if apart else n_leaves, first)
             return steps.reshape(n_leaves, -1) * toward
 
-        formula = self.loss.best_shifts(F, self.y, weight, leaf, n_leaves)
+        formula = self.loss.best_shifts(at.F, self.y, weight, leaf, n_leaves)
         if formula is not None:
             return formula if self.l2 == 0.0 else search(formula, 1.0)
-        prior = PRIOR_ROWS * self.space.row * curvature
-        G = self.losses(F)[1] + self.l2 * (F - base)
-        toward, first = -leaf_means(G, weight, leaf, n_leaves), 1.0 / curvature
+        prior = PRIOR_ROWS * self.space.row * at.curvature
+        sums = self._second_order(at, leaf, n_leaves)
+        if sums is not None:
+            return damped_newton(*sums, prior, self.loss.couples_outputs)
+        G = self.losses(at.F)[1] if at.G is None else at.G
+        G = G + self.l2 * (at.F - at.base)
+        toward, first = -leaf_means(G, weight, leaf, n_leaves), 1.0 / at.curvature
         if self.n_outputs > 1 and self.y.dtype.kind == "f":
             # Outputs with targets of their own can be far from them in different units; as a rule that is
             # the minimum, and the search below sees to it that nothing rises if it is not.
             toward, first = search(toward, first, apart=True), 1.0
         return search(toward, first)
+
+    def _second_order(self, at: Place, leaf: Any, n_leaves: int) -> tuple[Array, Array] | None:
+        """Return the sums of first and of second derivatives in each leaf, if the loss has these.
+
+        Always in the same blocks of rows, so that the number of threads makes no difference.
+        """
+        G = self.losses(at.F)[1] if at.G is None else at.G
+        if self.loss.curvatures(self.y[:1], G[:1]) is None:
+            return None
+        bounds = range(0, len(G), ROWS)
+        parts = np.zeros((len(bounds), 2, n_leaves, 1 + self.n_outputs))
+
+        def task(first: int, last: int) -> None:
+            for b in range(first, last):
+                rows = slice(bounds[b], bounds[b] + ROWS)
+                first_order, second = G[rows], self.loss.curvatures(self.y[rows], G[rows])
+                assert second is not None
+                if self.l2 > 0.0:
+                    first_order = first_order + self.l2 * (at.F[rows] - at.base[rows])
+                    second = second + self.l2
+                for order, found in enumerate((first_order, second)):
+                    add_leaf_sums(leaf[rows], self.space.weight[rows], found, parts[b, order])
+
+        parallel.run(task, len(bounds), 8.0 * G.size, at.n_threads)
+        first, second = parts.sum(axis=0)[:, :, 1:]
+        return first, second
 
     def best_shift(self, F: Array, leaf: Any, leaves: Any) -> Array | None:
         """Ask the loss, which sees their rows only."""
@@ -514,14 +566,16 @@ def leaf_quantiles(residuals: Array, weight: Array, leaf: Any, n_leaves: int, q:
 
 
 def leaf_sums(columns: Array, weight: Array, leaf: Any, n_leaves: int) -> Array:
-    """Return Σ p_n columns_n over the rows of each leaf."""
-    return np.stack([np.bincount(leaf, weight * column, n_leaves) for column in columns.T], axis=1)
+    """Return Σ p_n and, behind it, Σ p_n columns_n over the rows of each leaf."""
+    out = np.zeros((n_leaves, 1 + columns.shape[1]))
+    add_leaf_sums(leaf, weight, np.ascontiguousarray(columns), out)
+    return out
 
 
 def leaf_means(columns: Array, weight: Array, leaf: Any, n_leaves: int) -> Array:
     """Return the weighted mean of the rows of each leaf, 0 where it has none."""
-    mass = np.maximum(np.bincount(leaf, weight, n_leaves), 1e-300)
-    return leaf_sums(columns, weight, leaf, n_leaves) / mass[:, None]
+    sums = leaf_sums(columns, weight, leaf, n_leaves)
+    return sums[:, 1:] / np.maximum(sums[:, :1], 1e-300)
 
 
 def weighted_quantile(y: Array, weight: Array, q: float) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,6 +18,29 @@ NEAR = 0.05
 EVALUATIONS = 8
 #: A slope this much smaller than at the start is rounding.
 FLAT = 1e-9
+
+
+class Place(NamedTuple):
+    """Where leaves are refitted."""
+
+    F: Array
+    base: Array  #: what a ridge term pulls to
+    G: Array | None  #: a subgradient at F without the ridge term, if known
+    curvature: float  #: how R bends, in its own units
+    n_threads: int
+
+
+def damped_newton(first: Array, second: Array, prior: float, coupled: bool) -> Array:
+    """Return leaf values from sums of derivatives: Newton's, shortened so that R cannot rise.
+
+    For losses whose second derivative l″ changes by a factor of at most eˢ on a way of length s, a step of
+    d = −l′/l″ shortened to log(1 + d) lowers Σ l: l′s + l″(eˢ − s − 1) is then smallest.  With outputs that
+    are coupled as in softmax s is the range of the values, and Σ l″ over the outputs bounds half the Hessian
+    (Gershgorin); log(1 + range)/range times Newton's step still lowers Σ l.
+    """
+    step = -first / np.maximum(second + prior, 1e-300)
+    length = np.ptp(step, axis=1, keepdims=True) if coupled else np.abs(step)
+    return step * np.where(length > 0.0, np.log1p(length) / np.maximum(length, 1e-300), 1.0)
 
 
 def roots(

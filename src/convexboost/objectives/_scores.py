@@ -11,6 +11,7 @@ import numpy as np
 
 from convexboost.core import Array, Constants, Direction, Gradient, Move, PairGradient, Ray, RidgeGradient
 from convexboost.kernels.histogram import add_lookup
+from convexboost.objectives._refit import Place
 
 if TYPE_CHECKING:
     from convexboost.objectives._base import Functional
@@ -104,7 +105,7 @@ class LocalScores:
         if leaves is None:
             return None
         (_, h), (leaf, values) = direction.terms[0], leaves
-        shifts = self.objective.best_shifts(self.F, self.base, leaf, len(values), self._curvature)
+        shifts = self.objective.best_shifts(self._place(), leaf, len(values))
         mass = np.bincount(leaf, self.objective.space.weight, len(shifts)).astype(float, copy=False)
 
         def pooled(leaves: Any, k: int) -> float:
@@ -120,12 +121,16 @@ class LocalScores:
             return None  # constraints took away what the leaves had gained
         return found
 
+    def _place(self) -> Place:
+        G: Array | None = None
+        if self.objective.envelope == 0.0:
+            gradient = self.gradient()
+            G = (gradient.part if isinstance(gradient, RidgeGradient) else gradient).values
+        return Place(self.F, self.base, G, self._curvature, getattr(self.inputs, "n_threads", 1))
+
     @cached_property
     def _curvature(self) -> float:
-        """Return ‖∇‖²/(R − floor) at the base, one over Polyak's step: how R bends, free of units."""
-        value, G = self.objective.evaluate(self.base.copy())
-        gap = abs(value - (self.constants.minimum or 0.0))
-        return self.objective.space.norm(G) ** 2 / max(gap, 1e-300) or 1.0
+        return self.objective.curvature(self.base)
 
     def distance(self) -> float:
         """‖F − base‖."""

@@ -39,6 +39,10 @@ class Exponential(MarginLoss, LinkLoss):
         """Return 1/(1 + exp 2f) and 1/(1 + exp −2f)."""
         return expit(2.0 * np.column_stack([-F, F]))
 
+    def curvatures(self, y: Any, G: Array) -> Array:
+        """Return exp −m."""
+        return np.abs(G)
+
     def constants(self, n_outputs: int) -> Constants:
         """Return that it is never below 0."""
         return Constants(minimum=0.0)

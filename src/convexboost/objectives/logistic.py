@@ -26,6 +26,11 @@ class Logistic(MarginLoss, LinkLoss):
         """Return log(1 + exp −m) and −P(the other class)."""
         return np.logaddexp(0.0, -margin), -expit(-margin)
 
+    def curvatures(self, y: Any, G: Array) -> Array:
+        """Return P (1 − P)."""
+        P = np.abs(G)
+        return P * (1.0 - P)
+
     def link(self, F: Array) -> Array:
         """Return 1/(1 + exp f) and 1/(1 + exp −f)."""
         return expit(np.column_stack([-F, F]))

@@ -54,6 +54,10 @@ class Poisson(LinkLoss):
             raise ValueError(f"`y` must not be all 0, got so in output {mean.argmin()}: its best mean is 0")
         return np.log(mean)
 
+    def curvatures(self, y: Any, G: Array) -> Array:
+        """Return exp f."""
+        return np.maximum(G + y, 0.0)
+
     def prox(self, F: Array, y: Any, size: float) -> Array:
         """Return the root of f + size · exp f = F + size · y, by Wright's ω."""
         return prox_exponential(F + size * y, size)

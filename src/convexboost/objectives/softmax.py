@@ -81,6 +81,14 @@ class Softmax(LinkLoss):
         parallel.run(task, len(F), 10 * F.size, n_threads)
         return losses, G
 
+    couples_outputs: ClassVar[bool] = True
+
+    def curvatures(self, y: Any, G: Array) -> Array:
+        """Return P (1 − P)."""
+        P = G.copy()
+        P[np.arange(len(y)), y] += 1.0
+        return P * (1.0 - P)
+
     def link(self, F: Array) -> Array:
         """Return exp f_k / Σ exp f."""
         P = np.exp(F - F.max(axis=1, keepdims=True))
