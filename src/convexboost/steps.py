@@ -176,9 +176,9 @@ class Refit(Step):
 
     Exact, leaf by leaf, where the loss has a formula (squared and absolute error, quantiles, hinge); a Newton
     step, shortened so that R cannot rise, for softmax, logistic, exponential and poisson; a search along each
-    leaf's gradient for other losses of single rows; a proximal step in the values of all leaves where rows are
-    coupled (objectives/_refit.py).  For a direction without leaves, the best step for the
-    whole of it.  R never rises for a rate of at most 1.
+    leaf's gradient for other losses of single rows; a proximal step in the values of all leaves where rows
+    are coupled (objectives/_refit.py).  For a direction without leaves, the best step for the whole of it.  R
+    never rises for a rate of at most 1.
     """
 
     rate: float = 0.1

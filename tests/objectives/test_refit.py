@@ -184,10 +184,6 @@ def test_newton_steps_do_not_rise(given, spread):
         n, leaf = 60, rng.integers(0, 8, 60)
         counts = rng.poisson(1.0, size=(n, 1)).astype(float)
         y = counts if given.task == "regression" else rng.integers(0, 2, n)
-            rng.poisson(1.0, size=(n, 1)).astype(float)
-            if given.task == "regression"
-            else rng.integers(0, 2, n)
-        )
         for l2 in (0.0, 0.1):
             objective = given.bind(y, FunctionSpace.of(n, rng.random(n) + 0.1)).with_l2(l2)
             F = spread * rng.normal(size=(n, objective.n_outputs))
