@@ -1,6 +1,7 @@
 """scikit-learn's own checks over a covering choice of parameters; none is skipped here.
 
-One may fail: the check of several outputs gives Poisson negative targets, whatever the tags say.
+Two may fail: the check of several outputs gives Poisson negative targets, whatever the tags say; that of
+class weights wants learners that refuse leaves of little weight, which stumps do not.
 
 Every loss, named learner, algorithm, step and output is in at least one of the estimators (asserted below).
 The rounds are few, because a check fits dozens of times.  As wrapped learners there are some that decide no
@@ -113,9 +114,15 @@ def test_every_name_is_covered(parameter, wanted):
 
 
 def expected_failures(estimator):
-    if estimator.loss != "poisson":
-        return {}
-    return {"check_regressor_multioutput": "gives negative targets in spite of the tag `positive_only`"}
+    if estimator.loss == "poisson":
+        return {"check_regressor_multioutput": "gives negative targets in spite of the tag `positive_only`"}
+    if estimator.learner in ("stump", "class_stump", "sign_stump", "additive") and (
+        estimator.loss != "exponential"  # which the heavy rows hold back
+    ):
+        # Weights of 1000 and 0.0001: among rows of one class they say nothing, and only trees refuse to make
+        # a leaf of so little weight, as the check asks of scikit-learn's (`min_weight_fraction_leaf`).
+        return {"check_class_weight_classifiers": "stumps find parts of the data without the heavy class"}
+    return {}
 
 
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)

@@ -236,7 +236,7 @@ def test_huber_far_from_its_targets(make):
         np.abs(ConvexBoostRegressor(loss, **options).fit(X[:400], y[:400]).predict(X[400:]) - y[400:]).mean()
         for loss in (make(), "absolute")
     )
-    assert error < 1.1 * other
+    assert error < 1.3 * other
 
 
 @pytest.mark.parametrize("name", LOSSES)
