@@ -27,6 +27,8 @@ Codes = NDArray[np.int32]
 
 #: Rows worked on together where each needs several numbers for a moment.
 BLOCK = 4096
+#: They may have more, up to so many numbers: each block costs some calls.
+NUMBERS = 65536
 
 #: How close to a kink counts as the kink, relative to the unit of the scores.
 KINK = 1e-12
@@ -35,9 +37,10 @@ KINK = 1e-12
 ROUNDING = 1e-13
 
 
-def blocks(n_rows: int) -> Iterator[slice]:
+def blocks(n_rows: int, n_outputs: int = 1) -> Iterator[slice]:
     """Cut the rows into blocks: temporary arrays stay small, and sums do not depend on threads."""
-    return (slice(start, min(start + BLOCK, n_rows)) for start in range(0, n_rows, BLOCK))
+    size = max(BLOCK, NUMBERS // n_outputs)
+    return (slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size))
 
 
 @dataclass(frozen=True)

@@ -228,7 +228,7 @@ class RowLoss(Loss):
         """
         if lookup is not None:
             add_lookup(F, *lookup, 0, len(F))
-        parts, G = list(blocks(len(F))), np.empty(F.shape)
+        parts, G = list(blocks(*F.shape)), np.empty(F.shape)
         values = [0.0] * len(parts)
 
         def task(first: int, last: int) -> None:
@@ -391,7 +391,7 @@ class Pointwise(Functional):
 
     def parts(self) -> Iterator[tuple[slice, Functional]]:
         """Cut the rows into blocks."""
-        return ((rows, self.part(rows)) for rows in blocks(self.space.n_samples))
+        return ((rows, self.part(rows)) for rows in blocks(self.space.n_samples, self.n_outputs))
 
     def start(self) -> Array:
         """Return the loss's own best constant."""
@@ -403,7 +403,7 @@ class Pointwise(Functional):
 
     def value(self, F: Array) -> float:
         """R[F] without the ridge term."""
-        shares = ((self.part(rows), F[rows]) for rows in blocks(len(F)))
+        shares = ((self.part(rows), F[rows]) for rows in blocks(*F.shape))
         return sum(part.space.mean(part.loss.value(F, part.y)) for part, F in shares)
 
     def prox(self, F: Array, size: float) -> Array | None:
