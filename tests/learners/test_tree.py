@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from sklearn.tree import DecisionTreeRegressor
 
 from convexboost.core import FunctionSpace, Gradient
+from convexboost.learners import _growth
 from convexboost.learners import tree as module
 from convexboost.learners.tree import Tree, TreeFunction, means, nearest_monotone
 from convexboost.objectives.absolute import Absolute
@@ -173,7 +174,7 @@ def test_best_subset_of_categories_for_one_output():
 def test_threads_do_not_change_a_bit(n_outputs, monkeypatch):
     """With enough rows that the histograms are shared out, and the first ones left to the threads."""
     monkeypatch.setattr("convexboost.kernels.parallel.MIN_OPERATIONS", 1000)
-    monkeypatch.setattr(module, "THREADED", 2000)
+    monkeypatch.setattr(_growth, "THREADED", 2000)
     rng = np.random.default_rng(0)
     X, categorical = mixed(rng, 3000)
     V, weight = rng.normal(size=(3000, n_outputs)) + np.nan_to_num(X[:, :1]), rng.uniform(0.1, 3, 3000)

@@ -32,23 +32,18 @@ from convexboost.kernels.trees import (
     FEATURE,
     LARGEST,
     ROWS,
-    add_histogram,
     add_trees,
     descend,
-    divide,
-    grow,
     leaf_of_rows,
     leaf_sums,
     n_columns,
-    partition,
     quantise,
     renew,
 )
 from convexboost.learners._bins import MAX_BINS, BinMapper
 from convexboost.learners._dense import DenseTarget, RowSet
+from convexboost.learners._growth import Growth, Room, WholeWeights, power_above
 
-#: Histograms of more operations than this are shared out between threads.
-THREADED = 2e6
 #: The sums in the leaves are whole numbers of 62 bits.
 EXACT = 2.0**61
 #: Leaves of a tree unless something else is asked for: with the best cuts, and with random ones.
@@ -89,15 +84,11 @@ class TreeFunction(Hypothesis):
         if len(trees) == 1:  # its leaves may be known
             trees[0][1].add_to(F, inputs, trees[0][0])
             return
-        nodes = np.cumsum([0, *(len(h.feature) for _, h in trees)])
-        leaves = np.cumsum([0, *(len(h.values) for _, h in trees)])
+        nodes = np.cumsum([0, *(len(h.feature) for _, h in trees)], dtype=np.int32)
+        leaves = np.cumsum([0, *(len(h.values) for _, h in trees)], dtype=np.int32)
         feature = np.concatenate([h.feature for _, h in trees])
-        child = np.concatenate([h.child + start for (_, h), start in zip(trees, nodes, strict=False)]).astype(
-            np.int32
-        )
-        leaf = np.concatenate(
-            [h.leaf_of_node + start for (_, h), start in zip(trees, leaves, strict=False)]
-        ).astype(np.int32)
+        child = np.concatenate([h.child + start for (_, h), start in zip(trees, nodes, strict=False)])
+        leaf = np.concatenate([h.leaf_of_node + start for (_, h), start in zip(trees, leaves, strict=False)])
         masks = np.concatenate([h.masks for _, h in trees])
         values = np.concatenate([weight * h.values for weight, h in trees])
 
@@ -170,18 +161,11 @@ class TreeSet(RowSet):
         self.monotone = learner.signs(self.categorical)
         self.weights = WholeWeights.of(space)
         self.nowhere = np.zeros(space.n_samples, np.int32)  #: every row in leaf 0
-        self._room: dict[str, Any] = {}
+        self.room = Room()
 
     def zero(self, n_outputs: int) -> TreeTarget:
         """Δ = 0."""
         return TreeTarget(self, np.zeros((self.space.n_samples, n_outputs)))
-
-    def room(self, name: str, shape: tuple[int, ...]) -> NDArray[np.int32]:
-        """Return an array of this shape with anything in it, the same one for every tree."""
-        found = self._room.get(name)
-        if found is None or found.shape != shape:
-            found = self._room[name] = np.zeros(shape, np.int32)
-        return found
 
     def share_out(self, task: Callable[[int, int], object], size: int, operations: float) -> None:
         """Call `task` on chunks of range(size), on threads where it pays."""
@@ -216,7 +200,11 @@ class TreeSet(RowSet):
         )
         depth = math.inf if learner.max_depth is None else learner.max_depth
         gain = max(learner.min_gain / unit / unit, ROUNDING * (norm / unit) ** 2) * self.weights.unit
-        nodes, masks = Growth(self, features, V, order, max_leaves).run(rules, min(depth, n), gain, seed)
+        n_bins, signs = np.diff(self.offsets), self.monotone
+        growth = Growth(
+            self.inputs, features, n_bins, self.categorical, signs, V, order, max_leaves, self.room
+        )
+        nodes, masks = growth.run(rules, min(depth, n), gain, seed)
         return self._finish(D, norm, order, nodes, masks)
 
     def _whole_numbers(self, D: Array, norm: float) -> tuple[NDArray[np.int32], float]:
@@ -224,8 +212,8 @@ class TreeSet(RowSet):
 
         By Cauchy-Schwarz no column of weight · |D| adds up to more than `norm`.
         """
-        V = self.room("V", (len(D), n_columns(D.shape[1])))
-        unit, weights = _power_above(norm) / LARGEST, self.weights
+        V = self.room.take("V", (len(D), n_columns(D.shape[1])))
+        unit, weights = power_above(norm) / LARGEST, self.weights
 
         def task(start: int, stop: int) -> None:
             quantise(D, weights.whole, weights.exact, weights.unit_of_rows / unit, start, stop, V)
@@ -266,7 +254,7 @@ class TreeSet(RowSet):
     def _leaf_sums(self, leaf: Any, D: Array, norm: float, n_leaves: int) -> Array:
         """Return weight and weight · D in each leaf: sums of whole numbers, the same for any threads."""
         found: list[NDArray[np.int64]] = []
-        largest = _power_above(norm)
+        largest = power_above(norm)
 
         def task(start: int, stop: int) -> None:
             out = np.zeros((n_leaves, D.shape[1] + 1), np.int64)
@@ -275,133 +263,6 @@ class TreeSet(RowSet):
 
         self.share_out(task, len(D), 2.0 * D.size)
         return np.append(1.0, np.full(D.shape[1], largest)) / EXACT * sum(found)
-
-
-def _power_above(length: float) -> float:
-    """Return a power of two above a length: rounding, or the order of rows, hardly ever change it."""
-    return math.ldexp(1.0, max(math.frexp(1.0001 * length)[1], -900))
-
-
-@dataclass(frozen=True, eq=False)
-class WholeWeights:
-    """The weights of rows in whole numbers that add up to at most LARGEST."""
-
-    whole: NDArray[np.int32]
-    exact: Array  #: the weights themselves where `whole` is rounded, else empty
-    unit: float  #: what 1 weighs
-
-    @classmethod
-    def of(cls, space: FunctionSpace) -> WholeWeights:
-        """Count in smallest weights, where all are multiples of it; else round."""
-        unit = float(space.weight.min())
-        counts = space.weight / unit
-        whole = np.rint(counts)
-        if (np.abs(counts - whole) <= BETTER * counts).all() and whole.sum() <= LARGEST:
-            return cls(whole.astype(np.int32), np.empty(0), unit)
-        unit = float(space.weight.sum()) / LARGEST
-        return cls(np.maximum(np.rint(space.weight / unit), 1.0).astype(np.int32), space.weight, unit)
-
-    @property
-    def unit_of_rows(self) -> float:
-        """Return what a count of 1 weighs; 1 where the weights are given beside them."""
-        return 1.0 if len(self.exact) else self.unit
-
-
-class Growth:
-    """A tree in the making: the arrays that the kernels write to."""
-
-    def __init__(self, of: TreeSet, features: Any, V: NDArray[np.int32], order: Any, max_leaves: int) -> None:
-        self.of, self.features, self.V, self.order, self.max_leaves = of, features, V, order, max_leaves
-        codes, all_of_them = of.inputs.codes, len(features) == len(of.categorical)
-        self.codes = codes if all_of_them else np.ascontiguousarray(codes[:, features])
-        self.n_bins = np.diff(of.offsets)[features]
-        self.shift = np.uint64(int(self.n_bins.max() - 1).bit_length())
-        self.spare = of.room("spare", (len(of.inputs),))
-        shape = (max_leaves, len(features) << int(self.shift), V.shape[1])
-        self.hists = of.room("hists", shape)
-        max_nodes = 2 * max_leaves - 1
-        self.nodes = np.full((max_nodes, 6), -1, np.int64)
-        self.nodes[0, :4] = 0, len(order), 0, 0
-        self.gains, self.splits = np.zeros(max_nodes), np.full(max_nodes, -1, np.int64)
-        self.masks = np.zeros((max_nodes, 4), np.uint64)
-
-    def run(self, rules: Array, max_depth: float, min_gain: float, seed: int) -> tuple[Any, Any]:
-        """Grow; return the nodes and the bins that go left in each."""
-        of, each = self.of, len(self.features) * self.V.shape[1]
-        max_rows = THREADED / each if of.inputs.n_threads > 1 else math.inf
-        limits = np.array([self.max_leaves, min(max_depth, 2 * self.max_leaves), min_gain, max_rows], float)
-        n_nodes, new = 1, 0
-        while new >= 0:
-            if (n_nodes + 1) // 2 < self.max_leaves:
-                self._add_histogram(new)
-            n_nodes, large = grow(
-                self.codes,
-                self.shift,
-                self.n_bins,
-                of.categorical[self.features],
-                of.monotone[self.features],
-                self.V,
-                self.order,
-                self.spare,
-                self.hists,
-                self.nodes,
-                self.gains,
-                self.splits,
-                self.masks,
-                rules,
-                limits,
-                seed,
-                n_nodes,
-                new,
-            )
-            new = -1
-            if large >= 0:
-                middle = self._partition(large)
-                new = divide(self.nodes, large, n_nodes, middle, self.splits[large])
-                n_nodes += 2
-        nodes = self.nodes[:n_nodes]
-        split = nodes[:, FEATURE] >= 0
-        nodes[split, FEATURE] = self.features[nodes[split, FEATURE]]
-        return nodes, self.masks[:n_nodes]
-
-    def _add_histogram(self, node: int) -> None:
-        """Make the histogram of a node, in parts: sums of whole numbers can be taken in any order."""
-        begin, end, slot = self.nodes[node, :3]
-        found: list[NDArray[np.int32]] = []
-
-        def task(start: int, stop: int) -> None:
-            out = np.zeros(self.hists.shape[1:], np.int32)
-            add_histogram(self.codes, self.shift, self.V, self.order, begin + start, begin + stop, out)
-            found.append(out)
-
-        self.of.share_out(task, end - begin, float(end - begin) * len(self.features) * self.V.shape[1])
-        self.hists[slot] = found[0]
-        for more in found[1:]:
-            self.hists[slot] += more
-
-    def _partition(self, node: int) -> int:
-        """Put the rows of a node that go left before the others; return where these begin."""
-        begin, end = self.nodes[node, :2]
-        counts: dict[int, tuple[int, int]] = {}
-
-        def task(start: int, stop: int) -> None:
-            first, last = begin + start, begin + stop
-            feature, mask = self.splits[node], self.masks[node]
-            count = partition(self.codes, self.order, self.spare, first, last, feature, mask)
-            counts[first] = (count, last - first - count)
-
-        self.of.share_out(task, end - begin, 4.0 * float(end - begin))
-        at = begin
-        for first in sorted(counts):
-            count = counts[first][0]
-            self.order[at : at + count] = self.order[first : first + count]
-            at += count
-        middle = at
-        for first in sorted(counts):
-            count = counts[first][1]
-            self.order[at : at + count] = self.spare[first : first + count]
-            at += count
-        return int(middle)
 
 
 def nearest_monotone(tree: TreeFunction, values: Array, pooled: Pooled) -> Array:

@@ -1,0 +1,171 @@
+"""A tree in the making: what lies between the learner and the kernels."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from convexboost.core import Array, FunctionSpace
+from convexboost.kernels import parallel
+from convexboost.kernels.trees import BETTER, FEATURE, LARGEST, add_histogram, divide, grow, partition
+
+#: Nodes with histograms of more operations than this are shared out between threads.
+THREADED = 2e6
+
+
+def power_above(length: float) -> float:
+    """Return a power of two above a length: rounding, or the order of rows, hardly ever change it."""
+    return math.ldexp(1.0, max(math.frexp(1.0001 * length)[1], -900))
+
+
+@dataclass(frozen=True, eq=False)
+class WholeWeights:
+    """The weights of rows in whole numbers that add up to at most LARGEST."""
+
+    whole: NDArray[np.int32]
+    exact: Array  #: the weights themselves where `whole` is rounded, else empty
+    unit: float  #: what 1 weighs
+
+    @classmethod
+    def of(cls, space: FunctionSpace) -> WholeWeights:
+        """Count in smallest weights, where all are multiples of it; else round."""
+        unit = float(space.weight.min())
+        counts = space.weight / unit
+        whole = np.rint(counts)
+        if (np.abs(counts - whole) <= BETTER * counts).all() and whole.sum() <= LARGEST:
+            return cls(whole.astype(np.int32), np.empty(0), unit)
+        unit = float(space.weight.sum()) / LARGEST
+        return cls(np.maximum(np.rint(space.weight / unit), 1.0).astype(np.int32), space.weight, unit)
+
+    @property
+    def unit_of_rows(self) -> float:
+        """Return what a count of 1 weighs; 1 where the weights are given beside them."""
+        return 1.0 if len(self.exact) else self.unit
+
+
+class Room:
+    """Arrays that are used again for every tree."""
+
+    def __init__(self) -> None:
+        self._arrays: dict[str, NDArray[np.int32]] = {}
+
+    def take(self, name: str, shape: tuple[int, ...]) -> NDArray[np.int32]:
+        """Return an array of this shape: zeros, or what was left in it."""
+        found = self._arrays.get(name)
+        if found is None or found.shape != shape:
+            found = self._arrays[name] = np.zeros(shape, np.int32)
+        return found
+
+
+class Growth:
+    """The arrays that the kernels write to, and the work on large nodes, which is shared out."""
+
+    def __init__(
+        self,
+        inputs: Any,
+        features: NDArray[np.int64],
+        n_bins: NDArray[np.int64],
+        categorical: NDArray[np.bool_],
+        monotone: NDArray[np.int64],
+        V: NDArray[np.int32],
+        order: NDArray[np.int32],
+        max_leaves: int,
+        room: Room,
+    ) -> None:
+        self.features, self.V, self.order, self.max_leaves = features, V, order, max_leaves
+        self.n_threads, self.codes = inputs.n_threads, inputs.codes
+        if len(features) < len(n_bins):
+            self.codes = np.ascontiguousarray(self.codes[:, features])
+        self.n_bins, self.categorical, self.monotone = (
+            column[features] for column in (n_bins, categorical, monotone)
+        )
+        self.shift = np.uint64(int(self.n_bins.max() - 1).bit_length())
+        self.spare = room.take("spare", (len(V),))
+        self.hists = room.take("hists", (max_leaves, len(features) << int(self.shift), V.shape[1]))
+        max_nodes = 2 * max_leaves - 1
+        self.nodes = np.full((max_nodes, 6), -1, np.int64)
+        self.nodes[0, :4] = 0, len(order), 0, 0
+        self.gains, self.splits = np.zeros(max_nodes), np.full(max_nodes, -1, np.int64)
+        self.masks = np.zeros((max_nodes, 4), np.uint64)
+
+    def run(self, rules: Array, max_depth: float, min_gain: float, seed: int) -> tuple[Any, Any]:
+        """Grow; return the nodes and the bins that go left in each."""
+        max_rows = THREADED / (len(self.features) * self.V.shape[1]) if self.n_threads > 1 else math.inf
+        limits = np.array([self.max_leaves, min(max_depth, 2 * self.max_leaves), min_gain, max_rows], float)
+        n_nodes, new = 1, 0
+        while new >= 0:
+            if (n_nodes + 1) // 2 < self.max_leaves:
+                self._add_histogram(new)
+            n_nodes, large = grow(
+                self.codes,
+                self.shift,
+                self.n_bins,
+                self.categorical,
+                self.monotone,
+                self.V,
+                self.order,
+                self.spare,
+                self.hists,
+                self.nodes,
+                self.gains,
+                self.splits,
+                self.masks,
+                rules,
+                limits,
+                seed,
+                n_nodes,
+                new,
+            )
+            new = -1
+            if large >= 0:
+                middle = self._partition(large)
+                new = divide(self.nodes, large, n_nodes, middle, self.splits[large])
+                n_nodes += 2
+        nodes = self.nodes[:n_nodes]
+        split = nodes[:, FEATURE] >= 0
+        nodes[split, FEATURE] = self.features[nodes[split, FEATURE]]
+        return nodes, self.masks[:n_nodes]
+
+    def _add_histogram(self, node: int) -> None:
+        """Make the histogram of a node, in parts: sums of whole numbers can be taken in any order."""
+        begin, end, slot = self.nodes[node, :3]
+        found: list[NDArray[np.int32]] = []
+
+        def task(start: int, stop: int) -> None:
+            out = np.zeros(self.hists.shape[1:], np.int32)
+            add_histogram(self.codes, self.shift, self.V, self.order, begin + start, begin + stop, out)
+            found.append(out)
+
+        operations = float(end - begin) * len(self.features) * self.V.shape[1]
+        parallel.run(task, end - begin, operations, self.n_threads)
+        self.hists[slot] = found[0]
+        for more in found[1:]:
+            self.hists[slot] += more
+
+    def _partition(self, node: int) -> int:
+        """Put the rows of a node that go left before the others; return where these begin."""
+        begin, end = self.nodes[node, :2]
+        counts: dict[int, tuple[int, int]] = {}
+
+        def task(start: int, stop: int) -> None:
+            first, last = begin + start, begin + stop
+            feature, mask = self.splits[node], self.masks[node]
+            count = partition(self.codes, self.order, self.spare, first, last, feature, mask)
+            counts[first] = (count, last - first - count)
+
+        parallel.run(task, end - begin, 4.0 * float(end - begin), self.n_threads)
+        at = begin
+        for first in sorted(counts):
+            count = counts[first][0]
+            self.order[at : at + count] = self.order[first : first + count]
+            at += count
+        middle = at
+        for first in sorted(counts):
+            count = counts[first][1]
+            self.order[at : at + count] = self.spare[first : first + count]
+            at += count
+        return int(middle)
