@@ -159,6 +159,17 @@ def add_leaf_sums(leaf, weight, columns, out):
             row[1 + k] += w * columns[n, k]
 
 
+@njit(cache=True, nogil=True)
+def add_pair_sums(leaf, weight, plus, minus, out):
+    """Add what `add_leaf_sums` would for columns e_plus − e_minus, and 0 where plus is −1."""
+    for n in range(len(leaf)):
+        row, w = out[leaf[n]], weight[n]
+        row[0] += w
+        if plus[n] >= 0:
+            row[1 + plus[n]] += w
+            row[1 + minus[n]] -= w
+
+
 @njit(cache=True, nogil=True, fastmath={"reassoc"})
 def dot(A, B):
     """Return the inner product of two tables; always in the same order."""

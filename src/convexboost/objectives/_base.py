@@ -14,9 +14,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from convexboost.core import KINK, Array, Constants, FunctionSpace, Gradient, blocks
+from convexboost.core import KINK, Array, Constants, FunctionSpace, Gradient, PairGradient, blocks
 from convexboost.kernels import parallel
-from convexboost.kernels.histogram import add_leaf_sums, add_lookup
+from convexboost.kernels.histogram import add_leaf_sums, add_lookup, add_pair_sums
 from convexboost.objectives._refit import PRIOR_ROWS, Place, damped_newton, proximal_step, roots
 from convexboost.objectives._scores import LocalScores, Lookup
 from convexboost.objectives._start import minimise
@@ -416,26 +416,45 @@ class Pointwise(Functional):
 
     def curvature(self, base: Array) -> float:
         """Return the mean second derivative at the base, where the loss has one."""
+        if not self._bends:
+            return super().curvature(base)
         found = self.loss.curvatures(self.y, self.losses(base.copy())[1])
-        return super().curvature(base) if found is None else float(self.space.weight @ found.mean(axis=1))
+        assert found is not None
+        return float(self.space.weight @ found.mean(axis=1))
 
     def best_shifts(self, at: Place, leaf: Any, n_leaves: int) -> Array:
         """Ask the loss for a formula (with a ridge term, a direction); else a Newton step, or a search.
 
         In both 0 counts like `PRIOR_ROWS` rows that bend as R does.  The search is along the leaf's gradient.
         """
-        weight, prior = self.space.weight, 0.0
+        weight, prior = self.space.weight, PRIOR_ROWS * self.space.row * at.curvature
+        formula = self.loss.best_shifts(at.F, self.y, weight, leaf, n_leaves)
+        if formula is not None and self.l2 == 0.0:
+            return formula
+        here = at.gradient or self.advance(at.F.copy(), None, None, at.n_threads)[1]
+        if formula is None and self._bends:
+            first_order, second = self._second_order(at, here, leaf, n_leaves)
+            return damped_newton(first_order, second, prior, self.loss.couples_outputs)
+        trial, moved = at.F.copy(), np.zeros((n_leaves, self.n_outputs))
 
-        def gradient(shifts: Array) -> Array:
-            F = at.F + shifts[leaf]
-            G = self.losses(F)[1] + self.l2 * (F - at.base)
-            return leaf_sums(G, weight, leaf, n_leaves)[:, 1:] + prior * shifts
+        def sums(gradient: Gradient, F: Array) -> Array:
+            """Return the sums of a gradient at F in the leaves, that of the ridge term included."""
+            found = gradient_sums(gradient, weight, leaf, n_leaves)
+            return (
+                found + self.l2 * leaf_sums(F - at.base, weight, leaf, n_leaves) if self.l2 > 0.0 else found
+            )
+
+        def slope(shifts: Array) -> Array:
+            """Move the trial scores there, in the pass that evaluates the loss."""
+            gradient = self.advance(trial, (leaf, shifts - moved), None, at.n_threads)[1]
+            moved[:] = shifts
+            return sums(gradient, trial)[:, 1:] + prior * shifts
 
         def search(toward: Array, first: float, apart: bool = False) -> Array:
             """Return the best multiple of a direction in each leaf, or in each leaf and output."""
 
             def slopes(steps: Array) -> Array:
-                along = toward * gradient(steps.reshape(n_leaves, -1) * toward)
+                along = toward * slope(steps.reshape(n_leaves, -1) * toward)
                 return along.ravel() if apart else along.sum(axis=1)
 
             steps = roots(slopes, toward.size if apart else n_leaves, first)
@@ -445,26 +464,29 @@ class Pointwise(Functional):
         if formula is not None:
             return formula if self.l2 == 0.0 else search(formula, 1.0)
         prior = PRIOR_ROWS * self.space.row * at.curvature
-        sums = self._second_order(at, leaf, n_leaves)
-        if sums is not None:
-            return damped_newton(*sums, prior, self.loss.couples_outputs)
-        G = self.losses(at.F)[1] if at.G is None else at.G
-        G = G + self.l2 * (at.F - at.base)
-        toward, first = -leaf_means(G, weight, leaf, n_leaves), 1.0 / at.curvature
+        if self._bends:
+            return damped_newton(
+                *self._second_order(at, here, leaf, n_leaves), prior, self.loss.couples_outputs
+            )
+        found = sums(here, at.F)
+        toward, first = -found[:, 1:] / np.maximum(found[:, :1], 1e-300), 1.0 / at.curvature
         if self.n_outputs > 1 and self.y.dtype.kind == "f":
             # Outputs with targets of their own can be far from them in different units; as a rule that is
             # the minimum, and the search below sees to it that nothing rises if it is not.
             toward, first = search(toward, first, apart=True), 1.0
         return search(toward, first)
 
-    def _second_order(self, at: Place, leaf: Any, n_leaves: int) -> tuple[Array, Array] | None:
-        """Return the sums of first and of second derivatives in each leaf, if the loss has these.
+    @property
+    def _bends(self) -> bool:
+        """Return whether the loss has second derivatives of use."""
+        return self.loss.curvatures(self.y[:1], np.zeros((1, self.n_outputs))) is not None
+
+    def _second_order(self, at: Place, here: Gradient, leaf: Any, n_leaves: int) -> tuple[Array, Array]:
+        """Return the sums of first and of second derivatives in each leaf.
 
         Always in the same blocks of rows, so that the number of threads makes no difference.
         """
-        G = self.losses(at.F)[1] if at.G is None else at.G
-        if self.loss.curvatures(self.y[:1], G[:1]) is None:
-            return None
+        G = here.values
         bounds = range(0, len(G), ROWS)
         parts = np.zeros((len(bounds), 2, n_leaves, 1 + self.n_outputs))
 
@@ -569,6 +591,15 @@ def leaf_sums(columns: Array, weight: Array, leaf: Any, n_leaves: int) -> Array:
     """Return Σ p_n and, behind it, Σ p_n columns_n over the rows of each leaf."""
     out = np.zeros((n_leaves, 1 + columns.shape[1]))
     add_leaf_sums(leaf, weight, np.ascontiguousarray(columns), out)
+    return out
+
+
+def gradient_sums(gradient: Gradient, weight: Array, leaf: Any, n_leaves: int) -> Array:
+    """Return Σ p_n and, behind it, Σ p_n ∇_n over the rows of each leaf; two numbers a row may say it all."""
+    if not isinstance(gradient, PairGradient):
+        return leaf_sums(gradient.values, weight, leaf, n_leaves)
+    out = np.zeros((n_leaves, 1 + gradient.n_outputs))
+    add_pair_sums(leaf, weight, gradient.plus, gradient.minus, out)
     return out
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from convexboost.core import Array
+from convexboost.core import Array, Gradient
 
 #: The value 0 counts like so many rows in a leaf whose best value is searched: a pure leaf would have none.
 PRIOR_ROWS = 1.0
@@ -25,7 +25,7 @@ class Place(NamedTuple):
 
     F: Array
     base: Array  #: what a ridge term pulls to
-    G: Array | None  #: a subgradient at F without the ridge term, if known
+    gradient: Gradient | None  #: a subgradient at F without the ridge term, if known
     curvature: float  #: how R bends, in its own units
     n_threads: int
 

@@ -33,6 +33,7 @@ class LocalScores:
         self._pending: Lookup | None = None
         self._before: PairGradient | None = None  #: dense gradients are too large to keep
         self._evaluated: tuple[float, Gradient] | None = None
+        self._plain: Gradient | None = None  #: the subgradient of the loss itself: no envelope, no ridge
         self._moves: list[Move] = []  #: all of them, where a ridge term needs them
 
     @property
@@ -122,11 +123,8 @@ class LocalScores:
         return found
 
     def _place(self) -> Place:
-        G: Array | None = None
-        if self.objective.envelope == 0.0:
-            gradient = self.gradient()
-            G = (gradient.part if isinstance(gradient, RidgeGradient) else gradient).values
-        return Place(self.F, self.base, G, self._curvature, getattr(self.inputs, "n_threads", 1))
+        self._evaluate()
+        return Place(self.F, self.base, self._plain, self._curvature, getattr(self.inputs, "n_threads", 1))
 
     @cached_property
     def _curvature(self) -> float:
@@ -145,7 +143,7 @@ class LocalScores:
         """Go back to a state."""
         F, moves = state
         self._F, self._moves = F.copy(), list(moves)
-        self._pending = self._before = self._evaluated = None
+        self._pending = self._before = self._evaluated = self._plain = None
 
     def _total(self, share: Callable[[Functional, slice], float]) -> float:
         """Add up what each block of rows has to say: all that is not F itself stays small."""
@@ -176,6 +174,7 @@ class LocalScores:
             objective, n_threads = self.objective, getattr(self.inputs, "n_threads", 1)
             value, gradient = objective.advance(self._F, self._pending, self._before, n_threads)
             self._pending, self._before = None, gradient if isinstance(gradient, PairGradient) else None
+            self._plain = gradient
             if objective.envelope > 0.0:
                 gradient = self._smooth(value, gradient)
             if objective.l2 > 0.0:

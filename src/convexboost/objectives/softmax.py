@@ -41,6 +41,16 @@ def _normalise(F: Array, y: Any, G: Array, losses: Array, a: int, b: int) -> Non
         G[n, y[n]] -= 1.0
 
 
+@njit(cache=True, nogil=True)
+def _variances(y: Any, G: Array, out: Array) -> None:
+    """From G = probabilities P − indicator of y: P (1 − P)."""
+    for n in range(len(G)):
+        for k in range(G.shape[1]):
+            out[n, k] = G[n, k] * (1.0 - G[n, k])
+        p = G[n, y[n]] + 1.0
+        out[n, y[n]] = p * (1.0 - p)
+
+
 @dataclass(frozen=True)
 class Softmax(LinkLoss):
     """l(f, y) = log Σ_k exp f_k − f_y.  Smooth with constant ½, ‖∇R‖ ≤ √2; scores are log-probabilities."""
@@ -85,9 +95,9 @@ class Softmax(LinkLoss):
 
     def curvatures(self, y: Any, G: Array) -> Array:
         """Return P (1 − P)."""
-        P = G.copy()
-        P[np.arange(len(y)), y] += 1.0
-        return P * (1.0 - P)
+        out = np.empty(G.shape)
+        _variances(y, G, out)
+        return out
 
     def link(self, F: Array) -> Array:
         """Return exp f_k / Σ exp f."""
