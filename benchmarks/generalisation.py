@@ -3,12 +3,15 @@
     python benchmarks/generalisation.py screen --jobs 16
     python benchmarks/generalisation.py focus --jobs 16
     python benchmarks/generalisation.py rounds --jobs 16
+    python benchmarks/generalisation.py stopping --seconds 1500
     python benchmarks/generalisation.py page
 
 Cross-validation on the *training parts* of the data sets; the test parts are not read.  `screen` draws
 settings from the whole factorial (decay x step x rate x envelope x split randomness x leaves x smallest
 leaf) and `focus` from the better part of it, with shrinkage and subsampling; both are scored at the best
 round.  `rounds` compares a few candidates after fixed numbers of rounds, also on scikit-learn's small sets.
+`stopping` keeps whole curves: of the held-out loss, and of the loss in folds inside the training rows; `page`
+scores every rule that chooses the number of rounds from the latter by the former.
 Each stops after --seconds and leaves a JSON file in --out; `page` makes docs/generalisation tables of them.
 """
 
@@ -19,6 +22,7 @@ import itertools
 import json
 import os
 import time
+import warnings
 import zlib
 from pathlib import Path
 from typing import Any
@@ -28,10 +32,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import joblib
 import numpy as np
 from sklearn import datasets as sklearn_sets
-from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 
 from common import table
-from convexboost import ConvexBoostClassifier, ConvexBoostRegressor, datasets
+from convexboost import ConvexBoostClassifier, ConvexBoostRanker, ConvexBoostRegressor, datasets
 from convexboost.core import Array
 from convexboost.learners.tree import Tree
 
@@ -191,14 +195,120 @@ def collect(arguments: argparse.Namespace) -> None:
         return None if time.time() > end else run(stage, *task)
 
     found = joblib.Parallel(arguments.jobs, batch_size=1)(joblib.delayed(one)(task) for task in tasks)
-    found = [f for f in found if f]
+    save(arguments, stage, [f for f in found if f], len(tasks))
+
+
+def save(arguments: argparse.Namespace, stage: str, found: list[Any], n_tasks: int) -> None:
     arguments.out.mkdir(parents=True, exist_ok=True)
     (arguments.out / f"{stage}.json").write_text(json.dumps(found))
-    print(f"{len(found)} of {len(tasks)} runs in {arguments.out / stage}.json")
+    print(f"{len(found)} of {n_tasks} runs in {arguments.out / stage}.json")
 
 
 def _shuffled(tasks: list[Any], rng: np.random.Generator) -> list[Any]:
     return [tasks[i] for i in rng.permutation(len(tasks))]
+
+
+# -- how many rounds ---------------------------------------------------------------------------------------
+
+QUERIES = ("mq2008", "ohsumed")
+#: Noisy targets, besides those of SMALL.
+NOISY = {
+    "friedman1, noise 5": lambda: sklearn_sets.make_friedman1(600, noise=5.0, random_state=1),
+    "friedman2, noise 300": lambda: sklearn_sets.make_friedman2(600, noise=300.0, random_state=2),
+}
+STOPPING: dict[str, Any] = {
+    "quick": ("diabetes", "friedman1", *NOISY, "breast_cancer", "wine"),
+    "rows": {"numbers": 2000, "classes": 1200, "queries": 2500},
+    "cap": 1000,
+    "patience": 60,  # of the runs inside; rules may have less
+}
+
+
+def stopping_tasks() -> list[tuple[str, str, int]]:
+    """Return (set, loss, fold): all sets once, the quick ones two more times, then the others again."""
+    numbers = {name: NUMBER_LOSSES for name in ("diabetes", "friedman1", *NOISY)}
+    numbers |= {name: ("absolute", "quantile:0.1", "half_squared") for name in NUMBERS}
+    queries = dict.fromkeys(QUERIES, ("ranking_hinge",))
+    classes = dict.fromkeys(("breast_cancer", "wine", "digits", *CLASSES), CLASS_LOSSES)
+    problems = [(n, loss) for n, losses in (numbers | queries | classes).items() for loss in losses]
+    quick = [problem for problem in problems if problem[0] in STOPPING["quick"]]
+    slow = [problem for problem in problems if problem not in quick]
+    order = [(quick, 0), (slow, 0), (quick, 1), (quick, 2), (slow, 1), (quick, 3)]
+    return [(*problem, fold) for part, fold in order for problem in part]
+
+
+def stopping_rows(name: str, kind: str) -> tuple[Any, Any, Any, list[int] | None]:
+    """Return X, y, queries and categories of some rows of the training part; whole queries."""
+    count = STOPPING["rows"][kind]
+    if name in NOISY:
+        return *NOISY[name](), None, None
+    if kind != "queries":
+        X, y, categorical = rows(name, count)
+        return X[:count], y[:count], None, categorical
+    found = datasets.load(name)
+    assert found.qid is not None
+    X, y, qid = (part[found.train] for part in (found.X, found.y, found.qid))
+    order = np.random.default_rng(zlib.crc32(name.encode())).permutation(np.unique(qid))
+    sizes = np.array([np.count_nonzero(qid == q) for q in order])
+    chosen = np.isin(qid, order[np.cumsum(sizes) <= count])
+    return X[chosen], y[chosen], qid[chosen], None
+
+
+def stopping_curves(
+    model: Any, part: tuple[Any, Any, Any], train: Any, held: Any, patience: int | None
+) -> dict[str, Any]:
+    """Train on some rows; return the loss on the others after each round, and for classes the error."""
+    X, y, qid = part
+    options = {} if qid is None else {"qid": qid[train], "qid_val": qid[held]}
+    known = np.isin(y[held], y[train]) if is_classes(model.loss) else np.ones(len(held), bool)
+    held = held[known]
+    model.set_params(early_stopping=patience is not None, n_iter_no_change=patience or 1)
+    began = time.perf_counter()
+    model.fit(X[train], y[train], X_val=X[held], y_val=y[held], **options)
+    out: dict[str, Any] = {"seconds": round(time.perf_counter() - began, 3)}
+    out["loss"] = [float(f"{v:.7g}") for v in model.history_["validation"]]
+    if is_classes(model.loss):
+        stages = model.staged_predict(X[held])
+        out["error"] = [float(f"{np.mean(y[held] != P):.5f}") for P in stages]
+    return out
+
+
+def stopping_run(name: str, loss: str, fold: int) -> dict[str, Any]:
+    """Hold out a fifth of the rows, train on the others, and on parts of them."""
+    kind = "classes" if is_classes(loss) else "queries" if name in QUERIES else "numbers"
+    X, y, qid, categorical = stopping_rows(name, kind)
+    splitter = {"classes": StratifiedKFold, "numbers": KFold, "queries": GroupKFold}[kind]
+    estimator = {
+        "classes": ConvexBoostClassifier,
+        "numbers": ConvexBoostRegressor,
+        "queries": ConvexBoostRanker,
+    }[kind]
+    model = estimator(loss, "tree", n_rounds=STOPPING["cap"], output="last")
+    model.set_params(categorical_features=categorical, random_state=0, n_jobs=1)
+    train, held = list(splitter(5, shuffle=True, random_state=0).split(X, y, qid))[fold]
+    out = {"set": name, "loss": loss, "fold": fold, "rows": len(train)}
+    out["outside"] = stopping_curves(model, (X, y, qid), train, held, None)
+    part = (X[train], y[train], None if qid is None else qid[train])
+    for count in (3, 5) if name in STOPPING["quick"] else (3,):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a class with fewer members than folds
+            inside = list(splitter(count, shuffle=True, random_state=1).split(*part))
+        out[f"inside {count}"] = [
+            stopping_curves(model, part, *each, STOPPING["patience"]) for each in inside
+        ]
+    return out
+
+
+def collect_stopping(arguments: argparse.Namespace) -> None:
+    """Train on what the tasks say, until the time is up."""
+    tasks = stopping_tasks()
+    end = time.time() + arguments.seconds
+
+    def one(task: Any) -> Any:
+        return None if time.time() > end else stopping_run(*task)
+
+    found = joblib.Parallel(arguments.jobs, batch_size=1)(joblib.delayed(one)(task) for task in tasks)
+    save(arguments, "stopping", [f for f in found if f], len(tasks))
 
 
 # -- the tables ------------------------------------------------------------------------------------------
@@ -273,14 +383,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("stage", choices=[*STAGES, "page"])
+    parser.add_argument("stage", choices=[*STAGES, "stopping", "page"])
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--configs", type=int, default=200, help="drawn from the full factorial")
     parser.add_argument("--seconds", type=float, default=500.0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path("convexboost-generalisation"))
     arguments = parser.parse_args()
-    page(arguments) if arguments.stage == "page" else collect(arguments)
+    {"page": page, "stopping": collect_stopping}.get(arguments.stage, collect)(arguments)
 
 
 if __name__ == "__main__":

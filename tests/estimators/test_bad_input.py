@@ -94,7 +94,7 @@ def refuses(message, estimator, X=X, y=None, error=ValueError, **fit):
         ("l2", -0.1, r"`l2` must be non-negative, got -0.1"),
         ("l2", np.nan, r"`l2` must be non-negative, got nan"),
         ("l2", None, r"`l2` must be non-negative, got None"),
-        ("early_stopping", "auto", r"`early_stopping` must be True or False, got 'auto'"),
+        ("early_stopping", "on", r"`early_stopping` must be 'auto', True or False, got 'on'"),
         ("validation_fraction", 0.0, r"`validation_fraction` must be in \(0, 1\), got 0.0"),
         ("validation_fraction", 1.0, r"`validation_fraction` must be in \(0, 1\), got 1.0"),
         ("validation_fraction", "x", r"`validation_fraction` must be in \(0, 1\), got 'x'"),

@@ -77,7 +77,7 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
         accuracy: float | None = None,
         l2: float = 0.0,
         envelope: Any = "auto",
-        early_stopping: bool = False,
+        early_stopping: Any = "auto",
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 50,
         certificate: bool = False,
