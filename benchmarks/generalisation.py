@@ -226,8 +226,8 @@ STOPPING: dict[str, Any] = {
 
 def stopping_tasks() -> list[tuple[str, str, int]]:
     """Return (set, loss, fold): all sets once, the quick ones two more times, then the others again."""
-    numbers = {name: NUMBER_LOSSES for name in ("diabetes", "friedman1", *NOISY)}
-    numbers |= {name: ("absolute", "quantile:0.1", "half_squared") for name in NUMBERS}
+    numbers = dict.fromkeys(("diabetes", "friedman1", *NOISY), NUMBER_LOSSES)
+    numbers |= dict.fromkeys(NUMBERS, ("absolute", "quantile:0.1", "half_squared"))
     queries = dict.fromkeys(QUERIES, ("ranking_hinge",))
     classes = dict.fromkeys(("breast_cancer", "wine", "digits", *CLASSES), CLASS_LOSSES)
     problems = [(n, loss) for n, losses in (numbers | queries | classes).items() for loss in losses]
@@ -369,14 +369,102 @@ def fixed_rounds(found: list[dict[str, Any]], small: bool) -> str:
     return table(["losses", "rate", "envelope", *map(str, CHECKPOINTS)], lines)
 
 
+# The rules of `stopping`: from the curves inside, and perhaps a cap, to a number of rounds.
+
+Curves = list[Array]
+PATIENCE_INSIDE = 50
+
+
+def inside(run: dict[str, Any], folds: int, cap: int) -> Curves:
+    """Return the curves of the loss inside, as with this cap and PATIENCE_INSIDE, equally long."""
+    curves = []
+    for part in run[f"inside {folds}"]:
+        path = np.array(part["loss"][: cap + 1])
+        since = np.arange(len(path)) - np.maximum.accumulate(
+            np.where(path <= np.minimum.accumulate(path), np.arange(len(path)), 0)
+        )
+        ended = np.flatnonzero(since >= PATIENCE_INSIDE)
+        curves.append(path[: ended[0] + 1] if len(ended) else path)
+    length = max(map(len, curves))
+    return [np.append(path, np.full(length - len(path), path[-1])) for path in curves]
+
+
+def one_standard_error(curves: Curves) -> int:
+    """Return the first round that the best one does not beat by a standard error of their difference."""
+    P = np.array(curves)
+    best = P.mean(axis=0).argmin()
+    D = P - P[:, [best]]
+    error = D.std(axis=0, ddof=1) / np.sqrt(len(P))
+    return int(np.argmax(D.mean(axis=0) <= error))
+
+
+#: Name → (folds inside, cap, from the curves to the rounds); no folds: the cap itself.
+RULES: dict[str, tuple[int, int, Any]] = {
+    "always 100": (0, 100, None),
+    "always 200": (0, 200, None),
+    "always 500": (0, 500, None),
+    "always 1,000": (0, 1000, None),
+    "a third held out, at most 500": (3, 500, lambda c: np.argmin(c[0])),
+    "a third held out, at most 1,000": (3, 1000, lambda c: np.argmin(c[0])),
+    "3 folds, at most 500": (3, 500, lambda c: np.argmin(np.mean(c, axis=0))),
+    "3 folds, at most 1,000": (3, 1000, lambda c: np.argmin(np.mean(c, axis=0))),
+    "3 folds, times 1.25, at most 1,000": (3, 1000, lambda c: round(1.25 * np.argmin(np.mean(c, axis=0)))),
+    "3 folds, mean of the best rounds, at most 1,000": (3, 1000, lambda c: np.mean(np.argmin(c, axis=1))),
+    "3 folds, one standard error, at most 1,000": (3, 1000, one_standard_error),
+    "5 folds, at most 1,000": (5, 1000, lambda c: np.argmin(np.mean(c, axis=0))),
+}
+#: Column → (is it for this run?, by the error?).
+COLUMNS: dict[str, tuple[Any, bool]] = {
+    "numbers, the four sets": (lambda r: r["set"] in NUMBERS, False),
+    "numbers, small or noisy": (lambda r: r["loss"] in NUMBER_LOSSES and r["set"] not in NUMBERS, False),
+    "ranking": (lambda r: r["set"] in QUERIES, False),
+    "softmax": (lambda r: r["loss"] == "softmax", False),
+    "its error": (lambda r: r["loss"] == "softmax", True),
+    "hinge": (lambda r: r["loss"] == "multiclass_hinge", False),
+    "its error ": (lambda r: r["loss"] == "multiclass_hinge", True),
+}
+
+
+def chosen_rounds(run: dict[str, Any], rule: str) -> int:
+    folds, cap, choose = RULES[rule]
+    return cap if folds == 0 else int(np.clip(choose(inside(run, folds, cap)), 1, cap))
+
+
+def outside_excess(run: dict[str, Any], rounds: int, by_error: bool) -> float:
+    """Return how much worse the loss outside is after these rounds than after the best number of them."""
+    path = np.array(run["outside"]["error" if by_error else "loss"])
+    path = path + HALF_A_PERCENT if by_error else path[1:]
+    return float(np.log(path[min(rounds, len(path)) - 1] / path.min()))
+
+
+def stopping_rules(found: list[dict[str, Any]]) -> str:
+    """Return the mean excess of each rule, with its standard error."""
+    lines = []
+    for rule, (folds, _, _) in RULES.items():
+        cells = []
+        for fits, by_error in COLUMNS.values():
+            runs = [r for r in found if fits(r)]
+            if any(folds and f"inside {folds}" not in r for r in runs):
+                runs = []
+            values = [100 * outside_excess(r, chosen_rounds(r, rule), by_error) for r in runs]
+            error = np.std(values) / np.sqrt(len(values)) if values else 0.0
+            cells.append(f"{np.mean(values):.1f} ± {error:.1f}" if values else "")
+        lines.append([rule, *cells])
+    return table(["rule", *COLUMNS], lines)
+
+
 def page(arguments: argparse.Namespace) -> None:
-    """Print the tables of docs/generalisation.md."""
-    found = {stage: json.loads((arguments.out / f"{stage}.json").read_text()) for stage in STAGES}
-    for stage in ("screen", "focus"):
+    """Print the tables of docs/generalisation.md, of the stages that were run."""
+    paths = {stage: arguments.out / f"{stage}.json" for stage in (*STAGES, "stopping")}
+    found = {stage: json.loads(path.read_text()) for stage, path in paths.items() if path.exists()}
+    for stage in (s for s in ("screen", "focus") if s in found):
         print(f"### `{stage}`: {len(found[stage]):,} runs\n\n{effects(stage, found[stage])}\n")
-    for small in (False, True):
+    for small in (False, True) if "rounds" in found else ():
         which = "scikit-learn's small sets" if small else "the eight sets, up to 8,000 rows"
         print(f"### `rounds`, {which}\n\n{fixed_rounds(found['rounds'], small)}\n")
+    if "stopping" in found:
+        count = len(found["stopping"])
+        print(f"### `stopping`: {count} runs outside\n\n{stopping_rules(found['stopping'])}\n")
 
 
 def main() -> None:

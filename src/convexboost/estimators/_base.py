@@ -375,9 +375,9 @@ class BaseConvexBoost(BaseEstimator):
         return rows, Rows(X_val, targets, None, None, groups)
 
     def _validates_inside(self, rows: Rows, X_val: Any, loss: Loss, learner: Any) -> bool:
-        """Return whether "auto" looks for the number of rounds: trees, rows that can be parted, no other wish.
+        """Return whether "auto" looks for the number of rounds: with trees, where rows can be parted.
 
-        An offset often comes from a model of the same rows, which then cannot validate.
+        Not with an offset: it often comes from a model of the same rows, which then cannot validate.
         """
         certified = self.certificate or self.stop_when_gap_below is not None
         given = X_val is not None or rows.offset is not None or certified or self.output == "average"

@@ -34,7 +34,7 @@ class ConvexBoostRanker(BaseConvexBoost):
         "naive", "repeated", "residual" (Algorithms 1, 2, 3), "dual_averaging", "error_feedback".
 
     The other parameters and the attributes are those of `ConvexBoostRegressor`; `early_stopping` holds out
-    whole queries.
+    whole queries, also in the folds of "auto", which needs 20 of them with different grades.
 
     Examples
     --------
