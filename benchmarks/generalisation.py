@@ -225,16 +225,15 @@ STOPPING: dict[str, Any] = {
 
 
 def stopping_tasks() -> list[tuple[str, str, int]]:
-    """Return (set, loss, fold): all sets once, the quick ones two more times, then the others again."""
+    """Return (set, loss, fold): all sets once, then classes and queries again, then numbers."""
     numbers = dict.fromkeys(("diabetes", "friedman1", *NOISY), NUMBER_LOSSES)
     numbers |= dict.fromkeys(NUMBERS, ("absolute", "quantile:0.1", "half_squared"))
     queries = dict.fromkeys(QUERIES, ("ranking_hinge",))
     classes = dict.fromkeys(("breast_cancer", "wine", "digits", *CLASSES), CLASS_LOSSES)
     problems = [(n, loss) for n, losses in (numbers | queries | classes).items() for loss in losses]
-    quick = [problem for problem in problems if problem[0] in STOPPING["quick"]]
-    slow = [problem for problem in problems if problem not in quick]
-    order = [(quick, 0), (slow, 0), (quick, 1), (quick, 2), (slow, 1), (quick, 3)]
-    return [(*problem, fold) for part, fold in order for problem in part]
+    others = [problem for problem in problems if problem[0] not in numbers]
+    order = [(problems, 0), (others, 1), (problems, 1), (problems, 2)]
+    return list(dict.fromkeys((*problem, fold) for part, fold in order for problem in part))
 
 
 def stopping_rows(name: str, kind: str) -> tuple[Any, Any, Any, list[int] | None]:
@@ -300,15 +299,18 @@ def stopping_run(name: str, loss: str, fold: int) -> dict[str, Any]:
 
 
 def collect_stopping(arguments: argparse.Namespace) -> None:
-    """Train on what the tasks say, until the time is up."""
-    tasks = stopping_tasks()
+    """Train on what the tasks say and an earlier call has not done, until the time is up."""
+    path = arguments.out / "stopping.json"
+    before = json.loads(path.read_text()) if path.exists() else []
+    done = {(r["set"], r["loss"], r["fold"]) for r in before}
+    tasks = [task for task in stopping_tasks() if task not in done]
     end = time.time() + arguments.seconds
 
     def one(task: Any) -> Any:
         return None if time.time() > end else stopping_run(*task)
 
     found = joblib.Parallel(arguments.jobs, batch_size=1)(joblib.delayed(one)(task) for task in tasks)
-    save(arguments, "stopping", [f for f in found if f], len(tasks))
+    save(arguments, "stopping", before + [f for f in found if f], len(before) + len(tasks))
 
 
 # -- the tables ------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.datasets import make_friedman1
 
 from convexboost import ConvexBoostClassifier, ConvexBoostRanker, ConvexBoostRegressor
-from convexboost.estimators import _rounds
+from convexboost.estimators import _rounds, _trials
 from convexboost.learners.tree import Tree
 from convexboost.objectives.absolute import Absolute
 from convexboost.objectives.cvar import CVaR
@@ -237,6 +237,18 @@ def test_the_number_of_rounds_is_the_one_given(options, given):
     model = make(ConvexBoostRegressor, **({"n_rounds": 5} | options)).fit(X, Y, **given)
     assert model.n_rounds_ == model.n_rounds
     assert model.validation_curve_ is None
+
+
+def test_auto_rounds(monkeypatch):
+    """500, but at most 1000 where the number is looked for."""
+    assert (_rounds.ROUNDS, _rounds.MAX_ROUNDS) == (500, 1000)
+    monkeypatch.setattr(_rounds, "ROUNDS", 4)
+    monkeypatch.setattr(_rounds, "MAX_ROUNDS", 8)
+    model = make(ConvexBoostRegressor, n_rounds="auto")
+    assert model.fit(X, X[:, 0]).n_rounds_ == len(model.validation_curve_) - 1 == 8
+    assert model.fit(X[:99], X[:99, 0]).n_rounds_ == 4
+    assert model.set_params(learner="stump").fit(X, X[:, 0]).n_rounds_ == 4
+    assert _trials.run(model, X, X[:, 0])[0].weak_learners == 4
 
 
 def few_inputs():

@@ -75,7 +75,7 @@ class BaseConvexBoost(BaseEstimator):
     loss: Any
     learner: Any
     algorithm: Any
-    n_rounds: int
+    n_rounds: Any
     max_weak_learners: int | None
     step: Any
     output: str
@@ -121,7 +121,7 @@ class BaseConvexBoost(BaseEstimator):
         objective = watch(self._objective(rows, loss, n_classes))
         train = partial(self._train, loss=loss, learner=learner, n_classes=n_classes, seed=rng.randint(2**31))
         self.validation_curve_ = self._validate_inside(rows, loss, train) if validates else None
-        n_rounds = self.n_rounds
+        n_rounds = self._most_rounds(validated=False)
         if self.validation_curve_ is not None:
             n_rounds = _rounds.best_round(self.validation_curve_)
         result = train(
@@ -414,7 +414,7 @@ class BaseConvexBoost(BaseEstimator):
                 kept,
                 held,
                 self._objective(kept, loss, self._n_classes()),
-                n_rounds=self.n_rounds,
+                n_rounds=self._most_rounds(validated=True),
                 output="last",
                 patience=self.n_iter_no_change,
             )
@@ -507,17 +507,18 @@ class BaseConvexBoost(BaseEstimator):
             if not fine:
                 raise ValueError(f"`{name}` must be {wanted}, got {getattr(self, name)!r}")
 
-        def integer(name: str, optional: bool = False) -> None:
+        def integer(name: str, *instead: str | None) -> None:
             value = getattr(self, name)
             fine = isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
-            need(name, fine or (optional and value is None), "a positive integer" + " or None" * optional)
+            other = isinstance(value, str | None) and value in instead
+            need(name, fine or other, " or ".join(["a positive integer", *map(repr, instead)]))
 
         def real(name: str) -> bool:
             value = getattr(self, name)
             return isinstance(value, Real) and not isinstance(value, bool) and bool(np.isfinite(float(value)))
 
-        integer("n_rounds")
-        integer("max_weak_learners", optional=True)
+        integer("n_rounds", "auto")
+        integer("max_weak_learners", None)
         integer("n_iter_no_change")
         need("output", self.output in OUTPUTS, f"one of {', '.join(OUTPUTS)}")
         decay = self._is_auto("residual_decay") or (real("residual_decay") and 0 <= self.residual_decay <= 1)
@@ -609,6 +610,11 @@ class BaseConvexBoost(BaseEstimator):
         return (
             wide if not certified and objective.constants.smoothness is None and objective.has_prox else 0.0
         )
+
+    def _most_rounds(self, validated: bool) -> int:
+        if self._is_auto("n_rounds"):
+            return _rounds.MAX_ROUNDS if validated else _rounds.ROUNDS
+        return int(self.n_rounds)
 
     def _is_auto(self, parameter: str) -> bool:
         value = getattr(self, parameter)

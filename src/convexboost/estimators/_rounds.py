@@ -18,6 +18,8 @@ from convexboost.core import Array
 Fingerprints = NDArray[np.uint64]
 Folds = NDArray[np.int64]
 
+#: Rounds unless a number is asked for: always, and at most where validation finds the number.
+ROUNDS, MAX_ROUNDS = 500, 1000
 N_FOLDS = 3
 #: Fewer distinct inputs, or groups, than these say nothing.
 MIN_INPUTS, MIN_GROUPS = 100, 20

@@ -69,7 +69,7 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
         learner: Any = "stump",
         algorithm: Any = "residual",
         *,
-        n_rounds: int = 500,
+        n_rounds: Any = "auto",
         max_weak_learners: int | None = None,
         step: Any = "auto",
         output: str = "best",

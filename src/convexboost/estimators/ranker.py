@@ -59,7 +59,7 @@ class ConvexBoostRanker(BaseConvexBoost):
         learner: Any = "stump",
         algorithm: Any = "residual",
         *,
-        n_rounds: int = 500,
+        n_rounds: Any = "auto",
         max_weak_learners: int | None = None,
         step: Any = "auto",
         output: str = "best",

@@ -27,8 +27,9 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
         such as ``Tree(max_leaves=15)``, or any scikit-learn regressor or classifier.
     algorithm : str, default="residual"
         "naive", "repeated", "residual" (Algorithms 1, 2, 3), "dual_averaging", "error_feedback".
-    n_rounds : int, default=500
-        With trees and early_stopping="auto" at most so many.
+    n_rounds : "auto" or int, default="auto"
+        Where `early_stopping` finds the number of rounds, at most so many; "auto" is 500, and at most 1000
+        where early_stopping="auto" finds it.
     max_weak_learners : int, optional
         Budget of weak learners; "repeated" trains t of them in round t.
     step : str or Step, default="auto"
@@ -114,7 +115,7 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
         learner: Any = "stump",
         algorithm: Any = "residual",
         *,
-        n_rounds: int = 500,
+        n_rounds: Any = "auto",
         max_weak_learners: int | None = None,
         step: Any = "auto",
         output: str = "best",
