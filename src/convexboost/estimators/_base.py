@@ -123,7 +123,9 @@ class BaseConvexBoost(BaseEstimator):
         self.validation_curve_ = self._validate_inside(rows, loss, train) if validates else None
         n_rounds = self._most_rounds(validated=False)
         if self.validation_curve_ is not None:
-            n_rounds = _rounds.best_round(self.validation_curve_)
+            longer = _rounds.LONGER_FOR_CLASSES if self._task == "classification" else 1
+            best = _rounds.best_round(self.validation_curve_)
+            n_rounds = min(longer * best, self._most_rounds(validated=True))
         result = train(
             rows,
             held_out,
@@ -377,12 +379,14 @@ class BaseConvexBoost(BaseEstimator):
     def _validates_inside(self, rows: Rows, X_val: Any, loss: Loss, learner: Any) -> bool:
         """Return whether "auto" looks for the number of rounds: with trees, where rows can be parted.
 
-        Not with an offset: it often comes from a model of the same rows, which then cannot validate.
+        Not with an offset: it often comes from a model of the same rows, which then cannot validate.  Nor for
+        classes without probabilities: a hinge may rise while the errors fall.
         """
         certified = self.certificate or self.stop_when_gap_below is not None
         given = X_val is not None or rows.offset is not None or certified or self.output == "average"
         parts = isinstance(loss, RowLoss) or self._has_whole_groups(rows, loss)
-        return self._is_auto("early_stopping") and isinstance(learner, Tree) and parts and not given
+        tells = self._task != "classification" or loss.find_link() is not None
+        return self._is_auto("early_stopping") and isinstance(learner, Tree) and parts and tells and not given
 
     @property
     def _holds_out(self) -> bool:

@@ -28,6 +28,8 @@ MANY_INPUTS, MANY_GROUPS = 10_000, 1000
 #: Where more of the weight than this lies on inputs that were seen with different targets, new rows will have
 #: inputs that were seen too, and folds that part the inputs ask the wrong question.
 MAX_REPEATED = 0.5
+#: Probabilities are at their best after fewer rounds than the classes: a few that are too sure cost much.
+LONGER_FOR_CLASSES = 2
 #: Differences this small against the whole gain are rounding.
 TIE = 1e-9
 

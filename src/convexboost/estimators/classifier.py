@@ -42,7 +42,8 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
     algorithm : str, default="residual"
         "naive", "repeated", "residual" (Algorithms 1, 2, 3), "dual_averaging", "error_feedback".
 
-    The other parameters and the attributes are those of `ConvexBoostRegressor`; in addition:
+    The other parameters and the attributes are those of `ConvexBoostRegressor`; early_stopping="auto" finds
+    the number of rounds for losses that give probabilities, not for hinges.  In addition:
 
     Attributes
     ----------

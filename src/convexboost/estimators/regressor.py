@@ -54,9 +54,10 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
         training rows (each until its loss has not improved for `n_iter_no_change` rounds), then train that
         many rounds on all of them; see `validation_curve_`.  A fold holds whole inputs: copies of a row stay
         together; classes are spread evenly.  From 10,000 distinct inputs (1,000 groups) one fold validates.
+        A classifier trains twice as many rounds as are best for its loss.
         No validation, and `n_rounds` rounds: with other learners, `X_val`, an offset, certificates,
-        output="average", a loss that couples all rows, fewer than 100 distinct inputs (20 groups), or where
-        most rows share their inputs with rows of another target.
+        output="average", hinges in classification, a loss that couples all rows, fewer than 100 distinct
+        inputs (20 groups), or where most rows share their inputs with rows of another target.
         True: hold out `validation_fraction` of the rows (unless `X_val` is given to fit) and stop when the
         loss on them has not improved for `n_iter_no_change` rounds; what is held out is not trained on.
         False: `n_rounds` rounds.
@@ -86,7 +87,7 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
         is the start.
     validation_curve_ : array or None
         The mean validation loss after each round, entry 0 being the start, where early_stopping="auto" looked
-        for the number of rounds: the best one became `n_rounds_`.
+        for the number of rounds; the best one, for a classifier twice that, is `n_rounds_`.
     chosen_ : array of int
         Which hypothesis each weak learner was, numbered as they first appear; −1 where that cannot be told.
     stop_reason_ : str
