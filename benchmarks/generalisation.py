@@ -377,16 +377,18 @@ Curves = list[Array]
 PATIENCE_INSIDE = 50
 
 
+def ended(path: list[float], cap: int) -> Array:
+    """Return a curve as it would be with this cap and PATIENCE_INSIDE."""
+    values = np.array(path[: cap + 1])
+    is_best = values <= np.minimum.accumulate(values)
+    since = np.arange(len(values)) - np.maximum.accumulate(np.where(is_best, np.arange(len(values)), 0))
+    stop = np.flatnonzero(since >= PATIENCE_INSIDE)
+    return values[: stop[0] + 1] if len(stop) else values
+
+
 def inside(run: dict[str, Any], folds: int, cap: int) -> Curves:
-    """Return the curves of the loss inside, as with this cap and PATIENCE_INSIDE, equally long."""
-    curves = []
-    for part in run[f"inside {folds}"]:
-        path = np.array(part["loss"][: cap + 1])
-        since = np.arange(len(path)) - np.maximum.accumulate(
-            np.where(path <= np.minimum.accumulate(path), np.arange(len(path)), 0)
-        )
-        ended = np.flatnonzero(since >= PATIENCE_INSIDE)
-        curves.append(path[: ended[0] + 1] if len(ended) else path)
+    """Return the curves of the loss inside, all as long as the longest."""
+    curves = [ended(part["loss"], cap) for part in run[f"inside {folds}"]]
     length = max(map(len, curves))
     return [np.append(path, np.full(length - len(path), path[-1])) for path in curves]
 
@@ -433,6 +435,14 @@ def chosen_rounds(run: dict[str, Any], rule: str) -> int:
     return cap if folds == 0 else int(np.clip(choose(inside(run, folds, cap)), 1, cap))
 
 
+def work(run: dict[str, Any], rule: str) -> float:
+    """Return the rounds trained in all, those on a part of the rows counted in part."""
+    folds, cap, _ = RULES[rule]
+    parts = run[f"inside {folds}"][: 1 if "held out" in rule else folds] if folds else []
+    trained = sum(len(ended(part["loss"], cap)) - 1 for part in parts)
+    return chosen_rounds(run, rule) + (trained * (folds - 1) / folds if folds else 0.0)
+
+
 def outside_excess(run: dict[str, Any], rounds: int, by_error: bool) -> float:
     """Return how much worse the loss outside is after these rounds than after the best number of them."""
     path = np.array(run["outside"]["error" if by_error else "loss"])
@@ -441,7 +451,7 @@ def outside_excess(run: dict[str, Any], rounds: int, by_error: bool) -> float:
 
 
 def stopping_rules(found: list[dict[str, Any]]) -> str:
-    """Return the mean excess of each rule, with its standard error."""
+    """Return the mean excess of each rule with its standard error, and its work (always 500 rounds: 1)."""
     lines = []
     for rule, (folds, _, _) in RULES.items():
         cells = []
@@ -452,8 +462,9 @@ def stopping_rules(found: list[dict[str, Any]]) -> str:
             values = [100 * outside_excess(r, chosen_rounds(r, rule), by_error) for r in runs]
             error = np.std(values) / np.sqrt(len(values)) if values else 0.0
             cells.append(f"{np.mean(values):.1f} ± {error:.1f}" if values else "")
-        lines.append([rule, *cells])
-    return table(["rule", *COLUMNS], lines)
+        runs = [r for r in found if folds == 0 or f"inside {folds}" in r]
+        lines.append([rule, *cells, f"{np.mean([work(r, rule) for r in runs]) / 500:.1f}"])
+    return table(["rule", *COLUMNS, "work"], lines)
 
 
 def page(arguments: argparse.Namespace) -> None:

@@ -22,7 +22,7 @@ Folds = NDArray[np.int64]
 ROUNDS, MAX_ROUNDS = 500, 1000
 N_FOLDS = 3
 #: Fewer distinct inputs, or groups, than these say nothing.
-MIN_INPUTS, MIN_GROUPS = 100, 20
+MIN_INPUTS, MIN_GROUPS = 60, 20
 #: With so many, one fold says enough.
 MANY_INPUTS, MANY_GROUPS = 10_000, 1000
 #: Where more of the weight than this lies on inputs that were seen with different targets, new rows will have

@@ -56,7 +56,7 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
         together; classes are spread evenly.  From 10,000 distinct inputs (1,000 groups) one fold validates.
         A classifier trains twice as many rounds as are best for its loss.
         No validation, and `n_rounds` rounds: with other learners, `X_val`, an offset, certificates,
-        output="average", hinges in classification, a loss that couples all rows, fewer than 100 distinct
+        output="average", hinges in classification, a loss that couples all rows, fewer than 60 distinct
         inputs (20 groups), or where most rows share their inputs with rows of another target.
         True: hold out `validation_fraction` of the rows (unless `X_val` is given to fit) and stop when the
         loss on them has not improved for `n_iter_no_change` rounds; what is held out is not trained on.
