@@ -194,6 +194,10 @@ def test_a_class_with_a_single_member():
     assert model.predict(X).shape == (N,)
 
 
+def test_classes_with_single_members_only():
+    assert _rounds.folds_of_rows(X, np.arange(N), None, True) is None
+
+
 @pytest.mark.parametrize("loss", ["logistic", "exponential"])
 def test_two_classes_one_with_a_single_member(loss):
     model = make(ConvexBoostClassifier, loss=loss).fit(X, np.arange(N) == 5)

@@ -38,20 +38,19 @@ def fingerprints(X: Any) -> Fingerprints:
     """Return a number per row of a matrix, the same for equal rows; sparse or dense does not matter."""
     out = np.zeros(X.shape[0], np.uint64)
     if sp.issparse(X):
-        X = sp.csr_array(X).tocsc()
-        X.sum_duplicates()
+        entries = sp.coo_array(X, copy=True)
+        entries.sum_duplicates()
+        np.add.at(out, entries.row, _scramble(entries.data, entries.col))
+        return out
     for j in range(X.shape[1]):
-        part = slice(X.indptr[j], X.indptr[j + 1]) if sp.issparse(X) else slice(None)
-        values = X.data[part] if sp.issparse(X) else X[:, j]
-        rows = X.indices[part] if sp.issparse(X) else slice(None)
-        out[rows] += _entry(np.asarray(values, float), j)
+        out += _scramble(X[:, j], np.array([j]))
     return out
 
 
-def _entry(values: Array, column: int) -> Fingerprints:
+def _scramble(values: Any, column: Any) -> Fingerprints:
     """Scramble numbers (Steele, Lea and Flood 2014); zeros, which a sparse matrix leaves out, give 0."""
-    bits = np.where(np.isnan(values), np.nan, values).view(np.uint64)
-    z = bits + np.uint64((column + 1) * 0x9E3779B97F4A7C15 % 2**64)
+    bits = np.where(np.isnan(values), np.nan, values).astype(float, copy=False).view(np.uint64)
+    z = bits + (column + 1).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return np.where(values == 0.0, np.uint64(0), z ^ (z >> np.uint64(31)))
@@ -72,10 +71,12 @@ def folds_of_rows(X: Any, y: Any, weight: Array | None, is_classes: bool) -> Fol
     stratum = np.full(len(found), np.iinfo(np.int64).max)
     np.minimum.at(stratum, unit, y)
     fold = _deal(stratum, MANY_INPUTS)[unit]
-    for k in range(int(y.max()) + 1):
-        if len(np.unique(fold[y == k])) == 1:
-            fold[y == k] = -1
-    return fold
+    n_folds, n_classes = int(fold.max()) + 1, int(y.max()) + 1
+    low, high = np.full(n_classes, n_folds), np.full(n_classes, -1)
+    np.minimum.at(low, y, fold)
+    np.maximum.at(high, y, fold)
+    fold[(low == high)[y]] = -1
+    return fold if len(np.unique(fold[fold >= 0])) == n_folds else None
 
 
 def folds_of_groups(X: Any, groups: Any, counts: NDArray[np.bool_]) -> Folds | None:
@@ -84,7 +85,7 @@ def folds_of_groups(X: Any, groups: Any, counts: NDArray[np.bool_]) -> Folds | N
     `groups` are numbered; `counts` says which have something to validate with, and these are spread evenly.
     """
     row, n_groups = fingerprints(X), int(groups.max()) + 1
-    _, distinct = np.unique(row + _entry(groups + 1.0, X.shape[1]), return_index=True)
+    _, distinct = np.unique(row + _scramble(groups + 1.0, np.array([X.shape[1]])), return_index=True)
     content = np.zeros(n_groups, np.uint64)
     np.add.at(content, groups[distinct], row[distinct])  # distinct rows: one of weight 2 is the row twice
     found, unit = np.unique(content, return_inverse=True)

@@ -190,12 +190,10 @@ class ConvexBoostRanker(BaseConvexBoost):
 
     def _groups_that_count(self, rows: Rows) -> NDArray[np.bool_]:
         """Return in which queries there is something to order."""
-        counts = super()._groups_that_count(rows)
         assert rows.groups is not None
         numbers = rows.groups.numbers
         pairs = Pairs.of(rows.y[:, 0], numbers, np.ones(len(numbers)))
-        counts[:] = np.isin(np.arange(len(counts)), numbers[pairs.rows[pairs.starts[:-1]]])
-        return counts
+        return np.isin(np.arange(numbers.max() + 1), numbers[pairs.rows[pairs.starts[:-1]]])
 
     def _hold_out(self, rows: Rows, rng: Any) -> tuple[Rows, Rows]:
         """Split off whole queries, of those in which there is something to order."""
