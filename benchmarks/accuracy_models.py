@@ -135,13 +135,18 @@ class Ours(Library):
     }
 
     def make(self, objective: str, setting: Setting, seed: int) -> Any:
-        """Return an estimator; all of `setting` but the rate and the rounds is about the tree."""
+        """Return an estimator; all of `setting` but the rate and the rounds is about the tree.
+
+        A given number of rounds is meant: by itself it would look for a smaller one.
+        """
         from convexboost import ConvexBoostClassifier, ConvexBoostRanker, ConvexBoostRegressor
         from convexboost.learners.tree import Tree
 
         kinds = {CLASSES: ConvexBoostClassifier, RANKING: ConvexBoostRanker}
         options = dict(setting)
         of_fit = {key: options.pop(key) for key in (self.rounds, "output") if key in options}
+        if self.rounds in of_fit:
+            of_fit["early_stopping"] = False
         if "rate" in options:
             of_fit["step"] = f"refit:{options.pop('rate')}"
         of_fit["learner"] = Tree(**options)

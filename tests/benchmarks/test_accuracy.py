@@ -291,6 +291,7 @@ def check_library(bench, name, problems):
         model = library.make(objective, {**setting, library.rounds: 6}, seed=0)
         plain = library.fit(library.make(objective, {**setting, library.rounds: 6}, seed=0), train)
         assert library.n_rounds(plain) == 6
+        assert getattr(plain, "early_stopping", False) is False  # a given number is meant
         P = library.predict(plain, held.X)
         if objective == "quantiles":
             assert P.shape == (80, 3)

@@ -171,14 +171,14 @@ def test_rankers_draw_whole_queries(monkeypatch):
         return seen[-1]
 
     monkeypatch.setattr(module.TreeSet, "_draw_rows", watched)
-    learner = Tree(row_share=0.5)
-    ConvexBoostRanker(learner=learner, n_rounds=5, random_state=0).fit(X, np.round(y), qid)
+    options = {"learner": Tree(row_share=0.5), "random_state": 0, "early_stopping": False}
+    ConvexBoostRanker(n_rounds=5, **options).fit(X, np.round(y), qid)
     assert len(seen) == 5
     for rows in seen:
         assert 0 < len(rows) < N
         assert not set(qid[rows]) & set(np.delete(qid, rows))
     seen.clear()
-    ConvexBoostRegressor(learner=learner, n_rounds=2, random_state=0).fit(X, y)
+    ConvexBoostRegressor(n_rounds=2, **options).fit(X, y)
     assert set(qid[seen[0]]) & set(np.delete(qid, seen[0]))
 
 

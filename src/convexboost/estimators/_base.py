@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Iterator
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -33,6 +34,7 @@ from convexboost.certify import certify
 from convexboost.checks import watch
 from convexboost.core import AdditiveModel, Array, FunctionSpace
 from convexboost.diagnosis import Diagnosis, Run, count_hypotheses, diagnose, number
+from convexboost.estimators import _rounds
 from convexboost.estimators._frames import Columns, is_frame, is_missing
 from convexboost.exact import MAX_NONZEROS
 from convexboost.learners._histogram import StumpLearner
@@ -40,11 +42,11 @@ from convexboost.learners.classifier import Classifier
 from convexboost.learners.network import Network
 from convexboost.learners.regressor import Regressor
 from convexboost.learners.tree import Tree
-from convexboost.objectives._base import Functional, Groups, Loss
+from convexboost.objectives._base import Functional, Groups, Loss, RowLoss
 from convexboost.objectives._calculus import Coupling, Ridge
 from convexboost.objectives._custom import as_loss, is_custom
 from convexboost.registry import available, resolve
-from convexboost.train import OUTPUTS, Record, boost
+from convexboost.train import OUTPUTS, Record, Result, boost
 from convexboost.variants import ALGORITHMS
 
 
@@ -73,7 +75,7 @@ class BaseConvexBoost(BaseEstimator):
     loss: Any
     learner: Any
     algorithm: Any
-    n_rounds: int
+    n_rounds: Any
     max_weak_learners: int | None
     step: Any
     output: str
@@ -81,7 +83,7 @@ class BaseConvexBoost(BaseEstimator):
     accuracy: float | None
     l2: float
     envelope: Any
-    early_stopping: bool
+    early_stopping: Any
     validation_fraction: float
     n_iter_no_change: int
     certificate: bool
@@ -114,36 +116,28 @@ class BaseConvexBoost(BaseEstimator):
         loss, learner = self._loss(), self._learner()
         rows, n_classes = self._training_rows(X, y, sample_weight, offset, self._groups(loss, groups, X))
         rng = check_random_state(self.random_state)
+        validates = self._validates_inside(rows, X_val, loss, learner)
         rows, held_out = self._validation_rows(rows, X_val, y_val, groups_val, rng)
-
-        objective = rows.bind(loss, n_classes)
-        objective = watch(objective.with_l2(objective.l2 + float(self.l2)))
-        objective = objective.with_envelope(self._envelope(learner, objective))
-        hypotheses = self._bind(learner, rows, objective.space)
-        _check_columns(rows.offset, objective.n_outputs)
-        start = objective.start() if rows.offset is None else np.zeros(objective.n_outputs)
-        validation = None
-        if held_out is not None:
-            inputs = hypotheses.mapper.prepare(held_out.X)
-            validation = held_out.bind(loss, n_classes).scores(inputs, start, held_out.offset)
-        result = boost(
+        objective = watch(self._objective(rows, loss, n_classes))
+        train = partial(self._train, loss=loss, learner=learner, n_classes=n_classes, seed=rng.randint(2**31))
+        self.validation_curve_ = self._validate_inside(rows, loss, train) if validates else None
+        n_rounds = self._most_rounds(validated=False)
+        if self.validation_curve_ is not None:
+            longer = _rounds.LONGER_FOR_CLASSES if self._task == "classification" else 1
+            best = _rounds.best_round(self.validation_curve_)
+            n_rounds = min(longer * best, self._most_rounds(validated=True))
+        result = train(
+            rows,
+            held_out,
             objective,
-            hypotheses,
-            algorithm=self._algorithm(learner),
-            step=self._step(learner),
-            n_rounds=self.n_rounds,
-            max_weak_learners=self.max_weak_learners,
+            n_rounds=n_rounds,
             output=self.output,
-            start=start,
-            offset=rows.offset,
-            validation=validation,
-            n_iter_no_change=self.n_iter_no_change if self.early_stopping else None,
-            random_state=np.random.default_rng(rng.randint(2**31)),
+            patience=self.n_iter_no_change if self._holds_out else None,
             certificate=self.certificate,
             stop_when_gap_below=self.stop_when_gap_below,
             callbacks=[
                 *(self.callbacks or []),
-                *([_Report(self.n_rounds, self.verbose)] if self.verbose else []),
+                *([_Report(n_rounds, self.verbose)] if self.verbose else []),
             ],
         )
         if result.diverged:
@@ -162,6 +156,46 @@ class BaseConvexBoost(BaseEstimator):
         self.best_round_ = result.best_round
         self.n_rounds_ = len(result.records) - 1
         return self
+
+    def _objective(self, rows: Rows, loss: Loss, n_classes: int | None) -> Functional:
+        objective = rows.bind(loss, n_classes)
+        return objective.with_l2(objective.l2 + float(self.l2))
+
+    def _train(
+        self,
+        rows: Rows,
+        held_out: Rows | None,
+        objective: Functional,
+        *,
+        loss: Loss,
+        learner: Any,
+        n_classes: int | None,
+        seed: int,
+        patience: int | None,
+        **options: Any,
+    ) -> Result:
+        """Let loss and learner meet the rows, and call the driver."""
+        objective = objective.with_envelope(self._envelope(learner, objective))
+        hypotheses = self._bind(learner, rows, objective.space)
+        _check_columns(rows.offset, objective.n_outputs)
+        start = objective.start() if rows.offset is None else np.zeros(objective.n_outputs)
+        validation = None
+        if held_out is not None:
+            inputs = hypotheses.mapper.prepare(held_out.X)
+            validation = held_out.bind(loss, n_classes).scores(inputs, start, held_out.offset)
+        return boost(
+            objective,
+            hypotheses,
+            algorithm=self._algorithm(learner),
+            step=self._step(learner),
+            max_weak_learners=self.max_weak_learners,
+            start=start,
+            offset=rows.offset,
+            validation=validation,
+            n_iter_no_change=patience,
+            random_state=np.random.default_rng(seed),
+            **options,
+        )
 
     def diagnose(self, X: Any = None, y: Any = None, *, trials: bool = False) -> Diagnosis:
         """Say in plain sentences what went wrong in training, if anything, and what to do about it.
@@ -284,7 +318,7 @@ class BaseConvexBoost(BaseEstimator):
         """Let the learner meet the inputs; trees are also told names, and groups that stay together."""
         if isinstance(learner, Tree):
             learner = learner.with_names(getattr(self, "feature_names_in_", None))
-            whole = self._task == "ranking" or self._loss().whole_groups
+            whole = self._has_whole_groups(rows, self._loss())
             options["groups"] = rows.groups.numbers if rows.groups is not None and whole else None
         categorical = np.flatnonzero(self._columns.categorical)
         return learner.bind(rows.X, space, categorical, self._n_threads(), **options)
@@ -327,7 +361,7 @@ class BaseConvexBoost(BaseEstimator):
             missing = "y_val" if y_val is None else "X_val"
             raise ValueError(f"`X_val` and `y_val` go together, but `{missing}` is missing")
         if X_val is None:
-            return self._hold_out(rows, rng) if self.early_stopping else (rows, None)
+            return self._hold_out(rows, rng) if self._holds_out else (rows, None)
         if rows.offset is not None:
             raise ValueError(
                 "`offset` and `X_val` cannot be combined: there is no offset for the validation rows"
@@ -343,6 +377,58 @@ class BaseConvexBoost(BaseEstimator):
                 raise ValueError(f"`{name}_val` is missing: `{name}` of the rows in `X_val`")
             groups = self._groups(self._loss(), groups_val, X_val, "_val")
         return rows, Rows(X_val, targets, None, None, groups)
+
+    def _validates_inside(self, rows: Rows, X_val: Any, loss: Loss, learner: Any) -> bool:
+        """Return whether "auto" looks for the number of rounds: with trees, where rows can be parted.
+
+        Not with an offset: it often comes from a model of the same rows, which then cannot validate.  Nor for
+        classes without probabilities: a hinge may rise while the errors fall.
+        """
+        certified = self.certificate or self.stop_when_gap_below is not None
+        given = X_val is not None or rows.offset is not None or certified or self.output == "average"
+        parts = isinstance(loss, RowLoss) or self._has_whole_groups(rows, loss)
+        tells = self._task != "classification" or loss.find_link() is not None
+        return self._is_auto("early_stopping") and isinstance(learner, Tree) and parts and tells and not given
+
+    @property
+    def _holds_out(self) -> bool:
+        return not self._is_auto("early_stopping") and bool(self.early_stopping)
+
+    def _groups_that_count(self, rows: Rows) -> NDArray[np.bool_]:
+        """Return which groups can validate, by their numbers."""
+        assert rows.groups is not None
+        return np.ones(int(rows.groups.numbers.max()) + 1, bool)
+
+    def _has_whole_groups(self, rows: Rows, loss: Loss) -> bool:
+        return rows.groups is not None and (self._task == "ranking" or loss.whole_groups)
+
+    def _validate_inside(self, rows: Rows, loss: Loss, train: Any) -> Array | None:
+        """Return the mean validation loss after each round, from folds of the training rows."""
+        if self._has_whole_groups(rows, loss):
+            assert rows.groups is not None
+            fold = _rounds.folds_of_groups(rows.X, rows.groups.numbers, self._groups_that_count(rows))
+        else:
+            fold = _rounds.folds_of_rows(rows.X, rows.y, rows.weight, self._task == "classification")
+        if fold is None:
+            return None
+        curves, weights = [], []
+        for k in range(int(fold.max()) + 1):
+            kept, held = rows.take(fold != k), rows.take(fold == k)
+            if self.verbose:
+                print(f"validation, fold {k + 1} of {fold.max() + 1}", file=sys.stderr)
+            result = train(
+                kept,
+                held,
+                self._objective(kept, loss, self._n_classes()),
+                n_rounds=self._most_rounds(validated=True),
+                output="last",
+                patience=self.n_iter_no_change,
+            )
+            if result.reason == "interrupted":
+                raise KeyboardInterrupt
+            curves.append(result.history["validation"])
+            weights.append(float(len(held.y)) if held.weight is None else held.weight.sum())
+        return _rounds.mean_curve(curves, weights)
 
     def _check_inputs(self, X: Any, *, reset: bool = False, parameter: str = "X") -> Any:
         tags = get_tags(self).input_tags
@@ -431,17 +517,18 @@ class BaseConvexBoost(BaseEstimator):
             if not fine:
                 raise ValueError(f"`{name}` must be {wanted}, got {getattr(self, name)!r}")
 
-        def integer(name: str, optional: bool = False) -> None:
+        def integer(name: str, *instead: str | None) -> None:
             value = getattr(self, name)
             fine = isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
-            need(name, fine or (optional and value is None), "a positive integer" + " or None" * optional)
+            other = isinstance(value, str | None) and value in instead
+            need(name, fine or other, " or ".join(["a positive integer", *map(repr, instead)]))
 
         def real(name: str) -> bool:
             value = getattr(self, name)
             return isinstance(value, Real) and not isinstance(value, bool) and bool(np.isfinite(float(value)))
 
-        integer("n_rounds")
-        integer("max_weak_learners", optional=True)
+        integer("n_rounds", "auto")
+        integer("max_weak_learners", None)
         integer("n_iter_no_change")
         need("output", self.output in OUTPUTS, f"one of {', '.join(OUTPUTS)}")
         decay = self._is_auto("residual_decay") or (real("residual_decay") and 0 <= self.residual_decay <= 1)
@@ -452,7 +539,8 @@ class BaseConvexBoost(BaseEstimator):
             "accuracy", self.accuracy is None or (real("accuracy") and self.accuracy > 0), "positive or None"
         )
         need("l2", real("l2") and self.l2 >= 0, "non-negative")
-        need("early_stopping", self.early_stopping in (True, False), "True or False")
+        early = self._is_auto("early_stopping") or self.early_stopping in (True, False)
+        need("early_stopping", early, "'auto', True or False")
         need("certificate", self.certificate in (True, False), "True or False")
         gap = self.stop_when_gap_below
         need(
@@ -532,6 +620,11 @@ class BaseConvexBoost(BaseEstimator):
         return (
             wide if not certified and objective.constants.smoothness is None and objective.has_prox else 0.0
         )
+
+    def _most_rounds(self, validated: bool) -> int:
+        if self._is_auto("n_rounds"):
+            return _rounds.MAX_ROUNDS if validated else _rounds.ROUNDS
+        return int(self.n_rounds)
 
     def _is_auto(self, parameter: str) -> bool:
         value = getattr(self, parameter)

@@ -26,7 +26,7 @@ OWN = "the model's own settings"
 def run(model: Any, X: Any, y: Any) -> list[Trial]:
     """Train the model's own settings first, then one change at a time; the same budget of weak learners."""
     X_train, X_held, y_train, y_held = _split(model, X, y)
-    rounds = min(MAX_ROUNDS, model.n_rounds)
+    rounds = min(MAX_ROUNDS, model._most_rounds(validated=False))
     changes: list[tuple[str, str, dict[str, Any]]] = [(OWN, "", {})]
     changes += [
         (f"algorithm={name!r}", "algorithm", {"algorithm": name})

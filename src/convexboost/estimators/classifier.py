@@ -47,7 +47,8 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
         What the weight of each row is multiplied by, {label: weight}; 1 for labels that are not in it.
         "balanced": all classes get the same weight in total, and the rows keep theirs.
 
-    The other parameters and the attributes are those of `ConvexBoostRegressor`; in addition:
+    The other parameters and the attributes are those of `ConvexBoostRegressor`; early_stopping="auto" finds
+    the number of rounds for losses that give probabilities, not for hinges.  In addition:
 
     Attributes
     ----------
@@ -74,7 +75,7 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
         learner: Any = "stump",
         algorithm: Any = "residual",
         *,
-        n_rounds: int = 500,
+        n_rounds: Any = "auto",
         max_weak_learners: int | None = None,
         step: Any = "auto",
         output: str = "best",
@@ -82,7 +83,7 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
         accuracy: float | None = None,
         l2: float = 0.0,
         envelope: Any = "auto",
-        early_stopping: bool = False,
+        early_stopping: Any = "auto",
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 50,
         certificate: bool = False,

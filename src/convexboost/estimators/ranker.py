@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
@@ -33,7 +34,7 @@ class ConvexBoostRanker(BaseConvexBoost):
         "naive", "repeated", "residual" (Algorithms 1, 2, 3), "dual_averaging", "error_feedback".
 
     The other parameters and the attributes are those of `ConvexBoostRegressor`; `early_stopping` holds out
-    whole queries.
+    whole queries, also in the folds of "auto", which needs 20 of them with different grades.
 
     Examples
     --------
@@ -58,7 +59,7 @@ class ConvexBoostRanker(BaseConvexBoost):
         learner: Any = "stump",
         algorithm: Any = "residual",
         *,
-        n_rounds: int = 500,
+        n_rounds: Any = "auto",
         max_weak_learners: int | None = None,
         step: Any = "auto",
         output: str = "best",
@@ -66,7 +67,7 @@ class ConvexBoostRanker(BaseConvexBoost):
         accuracy: float | None = None,
         l2: float = 0.0,
         envelope: Any = "auto",
-        early_stopping: bool = False,
+        early_stopping: Any = "auto",
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 50,
         certificate: bool = False,
@@ -187,12 +188,17 @@ class ConvexBoostRanker(BaseConvexBoost):
     def _encode_validation_targets(self, y: Any, parameter: str = "y_val") -> Array:
         return self._check_targets(y, parameter)[:, None]
 
-    def _hold_out(self, rows: Rows, rng: Any) -> tuple[Rows, Rows]:
-        """Split off whole queries, of those in which there is something to order."""
+    def _groups_that_count(self, rows: Rows) -> NDArray[np.bool_]:
+        """Return in which queries there is something to order."""
         assert rows.groups is not None
         numbers = rows.groups.numbers
         pairs = Pairs.of(rows.y[:, 0], numbers, np.ones(len(numbers)))
-        queries = numbers[pairs.rows[pairs.starts[:-1]]]
+        return np.isin(np.arange(numbers.max() + 1), numbers[pairs.rows[pairs.starts[:-1]]])
+
+    def _hold_out(self, rows: Rows, rng: Any) -> tuple[Rows, Rows]:
+        """Split off whole queries, of those in which there is something to order."""
+        assert rows.groups is not None
+        numbers, queries = rows.groups.numbers, np.flatnonzero(self._groups_that_count(rows))
         n_held = int(np.ceil(self.validation_fraction * len(queries)))
         if n_held >= len(queries):
             raise ValueError(

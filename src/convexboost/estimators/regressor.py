@@ -27,7 +27,9 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
         such as ``Tree(max_leaves=15)``, or any scikit-learn regressor or classifier.
     algorithm : str, default="residual"
         "naive", "repeated", "residual" (Algorithms 1, 2, 3), "dual_averaging", "error_feedback".
-    n_rounds : int, default=500
+    n_rounds : "auto" or int, default="auto"
+        Where `early_stopping` finds the number of rounds, at most so many; "auto" is 500, and at most 1000
+        where early_stopping="auto" finds it.
     max_weak_learners : int, optional
         Budget of weak learners; "repeated" trains t of them in round t.
     step : str or Step, default="auto"
@@ -47,9 +49,18 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
     envelope : "auto" or float, default="auto"
         Take gradients of the Moreau envelope, so many Polyak steps wide, for losses with a `prox`; 0: of the
         loss itself.  "auto" is 3 for hinges in classification with trees, else 0.
-    early_stopping : bool, default=False
-        Hold out `validation_fraction` of the rows (unless `X_val` is given to fit) and stop when the loss on
-        them has not improved for `n_iter_no_change` rounds.
+    early_stopping : {"auto", True, False}, default="auto"
+        "auto", with trees: find the number of rounds, at most `n_rounds`, by validation in three folds of the
+        training rows (each until its loss has not improved for `n_iter_no_change` rounds), then train that
+        many rounds on all of them; see `validation_curve_`.  A fold holds whole inputs: copies of a row stay
+        together; classes are spread evenly.  From 10,000 distinct inputs (1,000 groups) one fold validates.
+        A classifier trains twice as many rounds as are best for its loss.
+        No validation, and `n_rounds` rounds: with other learners, `X_val`, an offset, certificates,
+        output="average", hinges in classification, a loss that couples all rows, fewer than 60 distinct
+        inputs (20 groups), or where most rows share their inputs with rows of another target.
+        True: hold out `validation_fraction` of the rows (unless `X_val` is given to fit) and stop when the
+        loss on them has not improved for `n_iter_no_change` rounds; what is held out is not trained on.
+        False: `n_rounds` rounds.
     validation_fraction : float, default=0.1
     n_iter_no_change : int, default=50
     certificate : bool, default=False
@@ -74,6 +85,9 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
         round, objective, validation, edge, intrinsic_edge, step, weak_learners, gradient_evaluations,
         seconds, and with `certificate` gradient_norm, length, residual_norm, average, lower_bound; entry 0
         is the start.
+    validation_curve_ : array or None
+        The mean validation loss after each round, entry 0 being the start, where early_stopping="auto" looked
+        for the number of rounds; the best one, for a classifier twice that, is `n_rounds_`.
     chosen_ : array of int
         Which hypothesis each weak learner was, numbered as they first appear; −1 where that cannot be told.
     stop_reason_ : str
@@ -102,7 +116,7 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
         learner: Any = "stump",
         algorithm: Any = "residual",
         *,
-        n_rounds: int = 500,
+        n_rounds: Any = "auto",
         max_weak_learners: int | None = None,
         step: Any = "auto",
         output: str = "best",
@@ -110,7 +124,7 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
         accuracy: float | None = None,
         l2: float = 0.0,
         envelope: Any = "auto",
-        early_stopping: bool = False,
+        early_stopping: Any = "auto",
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 50,
         certificate: bool = False,

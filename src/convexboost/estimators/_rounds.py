@@ -1,0 +1,116 @@
+"""How many rounds: folds inside the training rows, and what their validation curves say.
+
+Every distinct input falls into one fold, which its content decides: weight 2 is the row twice, copies of a
+row do not leak from training into validation, and neither the order of the rows nor a seed matters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from convexboost.core import Array
+
+Fingerprints = NDArray[np.uint64]
+Folds = NDArray[np.int64]
+
+#: Rounds unless a number is asked for: always, and at most where validation finds the number.
+ROUNDS, MAX_ROUNDS = 500, 1000
+N_FOLDS = 3
+#: Fewer distinct inputs, or groups, than these say nothing.
+MIN_INPUTS, MIN_GROUPS = 60, 20
+#: With so many, one fold says enough.
+MANY_INPUTS, MANY_GROUPS = 10_000, 1000
+#: Where more of the weight than this lies on inputs that were seen with different targets, new rows will have
+#: inputs that were seen too, and folds that part the inputs ask the wrong question.
+MAX_REPEATED = 0.5
+#: Probabilities are at their best after fewer rounds than the classes: a few that are too sure cost much.
+LONGER_FOR_CLASSES = 2
+#: Differences this small against the whole gain are rounding.
+TIE = 1e-9
+
+
+def fingerprints(X: Any) -> Fingerprints:
+    """Return a number per row of a matrix, the same for equal rows; sparse or dense does not matter."""
+    out = np.zeros(X.shape[0], np.uint64)
+    if sp.issparse(X):
+        entries = sp.coo_array(X, copy=True)
+        entries.sum_duplicates()
+        np.add.at(out, entries.row, _scramble(entries.data, entries.col))
+        return out
+    for j in range(X.shape[1]):
+        out += _scramble(X[:, j], np.array([j]))
+    return out
+
+
+def _scramble(values: Any, column: Any) -> Fingerprints:
+    """Scramble numbers (Steele, Lea and Flood 2014); zeros, which a sparse matrix leaves out, give 0."""
+    bits = np.where(np.isnan(values), np.nan, values).astype(float, copy=False).view(np.uint64)
+    z = bits + (column + 1).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.where(values == 0.0, np.uint64(0), z ^ (z >> np.uint64(31)))
+
+
+def folds_of_rows(X: Any, y: Any, weight: Array | None, is_classes: bool) -> Folds | None:
+    """Return the fold of each row, −1 for rows that are always trained on; None where folds say nothing.
+
+    Classes are spread evenly, and one that would be missing in a training part is always trained on.
+    """
+    found, first, unit = np.unique(fingerprints(X), return_index=True, return_inverse=True)
+    targets = y if is_classes else fingerprints(y)
+    repeated = np.bincount(unit, targets != targets[first][unit])[unit] > 0
+    if len(found) < MIN_INPUTS or np.average(repeated, weights=weight) > MAX_REPEATED:
+        return None
+    if not is_classes:
+        return _deal(np.zeros(len(found), np.int64), MANY_INPUTS)[unit]
+    stratum = np.full(len(found), np.iinfo(np.int64).max)
+    np.minimum.at(stratum, unit, y)
+    fold = _deal(stratum, MANY_INPUTS)[unit]
+    n_folds, n_classes = int(fold.max()) + 1, int(y.max()) + 1
+    low, high = np.full(n_classes, n_folds), np.full(n_classes, -1)
+    np.minimum.at(low, y, fold)
+    np.maximum.at(high, y, fold)
+    fold[(low == high)[y]] = -1
+    return fold if len(np.unique(fold[fold >= 0])) == n_folds else None
+
+
+def folds_of_groups(X: Any, groups: Any, counts: NDArray[np.bool_]) -> Folds | None:
+    """Return the fold of each row, the same for all rows of a group; None where folds say nothing.
+
+    `groups` are numbered; `counts` says which have something to validate with, and these are spread evenly.
+    """
+    row, n_groups = fingerprints(X), int(groups.max()) + 1
+    _, distinct = np.unique(row + _scramble(groups + 1.0, np.array([X.shape[1]])), return_index=True)
+    content = np.zeros(n_groups, np.uint64)
+    np.add.at(content, groups[distinct], row[distinct])  # distinct rows: one of weight 2 is the row twice
+    found, unit = np.unique(content, return_inverse=True)
+    useful = np.bincount(unit, counts, len(found)) > 0
+    if np.count_nonzero(useful) < MIN_GROUPS:
+        return None
+    return _deal(useful.astype(np.int64), MANY_GROUPS)[unit][groups]
+
+
+def _deal(stratum: NDArray[np.int64], many: int) -> Folds:
+    """Deal sorted fingerprints to the folds in turn, stratum after stratum."""
+    fold = np.empty(len(stratum), np.int64)
+    fold[np.argsort(stratum, kind="stable")] = np.arange(len(stratum)) % N_FOLDS
+    return fold if len(stratum) < many else np.where(fold == 0, 0, -1)
+
+
+def mean_curve(curves: Sequence[Array], weights: Sequence[float]) -> Array:
+    """Return the mean of validation curves; one that ended early stays where it ended."""
+    length = max(map(len, curves))
+    padded = [np.append(curve, np.full(length - len(curve), curve[-1])) for curve in curves]
+    return np.average(np.where(np.isnan(padded), np.inf, padded), axis=0, weights=weights)
+
+
+def best_round(curve: Array) -> int:
+    """Return the first round that is as good as any, and at least 1."""
+    best = curve.min()
+    gain = curve[0] - best
+    return max(1, int(np.argmax(curve <= best + TIE * (gain if np.isfinite(gain) else 0.0))))
