@@ -1,7 +1,8 @@
 """Boosting for any convex loss: smooth or not, pointwise or coupling samples.
 
 Estimators: `ConvexBoostClassifier`, `ConvexBoostRegressor`, `ConvexBoostRanker`.  Without scikit-learn:
-`boost`.  To try out a loss of your own: `check_objective`.
+`boost`.  Their default learner is the tree; `learner="stump"` is the paper's.  To try out a loss of your own:
+`check_objective`.
 Pictures: `ConvergenceDisplay`, `EdgeDisplay`, `CertificateDisplay`.
 """
 

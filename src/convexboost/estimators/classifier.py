@@ -36,13 +36,14 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
     loss : str or Loss, default="softmax"
         "softmax" (has `predict_proba`), "multiclass_hinge" (Crammer and Singer); for two classes also
         "logistic", "exponential", "hinge", "squared_hinge"; a Loss; or your own (docs/add-a-loss.md).
-    learner : str, learner or scikit-learn estimator, default="stump"
+    learner : str, learner or scikit-learn estimator, default="tree"
         "tree", "stump", "class_stump", "sign_stump", "additive" (all stumps at once), "network", an object
         such as ``Tree(max_leaves=15)``, or any scikit-learn regressor or classifier.
     algorithm : str, default="residual"
         "naive", "repeated", "residual" (Algorithms 1, 2, 3), "dual_averaging", "error_feedback".
 
-    The other parameters and the attributes are those of `ConvexBoostRegressor`; in addition:
+    The other parameters and the attributes are those of `ConvexBoostRegressor`, with what "auto" means for
+    trees, the default learner; in addition:
 
     Attributes
     ----------
@@ -66,7 +67,7 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
     def __init__(
         self,
         loss: Any = "softmax",
-        learner: Any = "stump",
+        learner: Any = "tree",
         algorithm: Any = "residual",
         *,
         n_rounds: int = 500,
