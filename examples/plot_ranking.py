@@ -66,7 +66,9 @@ def main(out: Path, small: bool = False) -> dict[str, float]:
             if part == "test":
                 ax.plot(rounds[chosen], values[chosen], "o", color=colour, ms=7)
                 text = f"● {values[chosen]:.1f} %, round {chosen + 1},\nchosen on validation queries"
-                label(ax, 0.4, 0.55 if measure is disagreement else 0.3, text, TEAL, xycoords="axes fraction")
+                label(
+                    ax, 0.45, 0.55 if measure is disagreement else 0.21, text, TEAL, xycoords="axes fraction"
+                )
                 numbers[f"{title}, last"] = float(values[-1])
         ax.set(xlabel="rounds", xscale="log", xlim=(1, rounds[-1]))
         ax.set_title(title, fontsize=9, loc="left")
