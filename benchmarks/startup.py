@@ -65,10 +65,11 @@ print(json.dumps({"import scikit-learn and Numba alone": time.perf_counter() - b
 
 def settings(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
     """Return what is fitted: nothing but the rounds is set for the default."""
-    return {
+    every = {
         "default": {"n_rounds": arguments.rounds},
         "stumps": {"loss": "multiclass_hinge", "learner": "stump", "n_rounds": arguments.stump_rounds},
     }
+    return {name: setting for name, setting in every.items() if setting["n_rounds"]}
 
 
 def first_fits(arguments: argparse.Namespace, setting: dict[str, Any]) -> dict[str, Seconds]:
@@ -155,9 +156,9 @@ def page(results: dict[str, Any], arguments: argparse.Namespace) -> str:
 def main() -> None:
     parser = common.parser(__doc__)
     parser.add_argument("--rounds", type=int, default=5, help="of trees")
-    parser.add_argument("--stump-rounds", type=int, default=500)
+    parser.add_argument("--stump-rounds", type=int, default=500, help="0: trees alone")
     parser.add_argument("--rows", type=int, default=1_000_000, help="of the random matrix")
-    arguments = common.parse(parser, rounds=2, stump_rounds=5, rows=20_000)
+    arguments = common.parse(parser, rounds=2, stump_rounds=0, rows=20_000)
     starts = {name: first_fits(arguments, setting) for name, setting in settings(arguments).items()}
     results = {"starts": starts, "binning": binning(arguments)}
     common.publish(arguments, "startup", "Import, first fit, binning", page(results, arguments), results)
