@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from scipy.optimize import brentq
 
-from convexboost.core import ROUNDING, ZERO, Constants, Direction, Move, Scores
+from convexboost.core import ZERO, Constants, Direction, Move, Scores
 
 Memory = dict[str, Any]
 
@@ -202,15 +202,11 @@ def search(scores: Scores, h: Direction, guess: float | None = None) -> float:
     """argmin_{η ≥ 0} R[F − η h], where the slope changes its sign."""
     ray = scores.along(h)
 
-    first = -ray.slope(0.0)
-    if not first < 0.0:
-        return 0.0
-
     def slope(eta: float) -> float:
-        # Where a hinge is flat rounding may leave a little: following that would end at 1e10.
-        value = -ray.slope(-eta)
-        return value if abs(value) > -ROUNDING * first else 0.0
+        return -ray.slope(-eta)
 
+    if not slope(0.0) < 0.0:
+        return 0.0
     high = guess or _distance_bound(scores) / h.norm
     for _ in range(40):  # the minimum may be far nearer than the guess
         if slope(high / 2.0) < 0.0:

@@ -116,6 +116,9 @@ def test_every_name_is_covered(parameter, wanted):
 
 
 def expected_failures(estimator):
+    if isinstance(estimator, OneQuery) and estimator.learner == "tree":
+        why = "the line search of `refit` follows a slope that is all rounding: see test_ranker.py"
+        return {f"check_sample_weight_equivalence_on_{kind}_data": why for kind in ("dense", "sparse")}
     if estimator.loss != "poisson":
         return {}
     return {"check_regressor_multioutput": "gives negative targets in spite of the tag `positive_only`"}
