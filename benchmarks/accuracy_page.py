@@ -103,8 +103,7 @@ def _summary(rows: list[Row], entry: str) -> dict[str, Any]:
 def half_section(half: str, rows: list[Row], found: dict[str, Any]) -> str:
     """Return the tables of a half."""
     about = {
-        DEFAULTS: 'Nothing is set but the objective, the seed and one thread; ours also `learner="tree"`, '
-        "not yet the default.",
+        DEFAULTS: "Nothing is set but the objective, the seed and one thread.",
         TUNED: "The same search for every library and row, then the best setting with every seed.",
     }[half]
     if not any(row.losses for row in rows):

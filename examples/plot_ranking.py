@@ -3,7 +3,7 @@
     python examples/plot_ranking.py
 
 `ConvexBoostRanker` on the first fold of MQ2008 (46 features, grades 0, 1, 2); on made-up queries if the data
-cannot be had.  Settings are default, 500 rounds of stumps, but for `output="last"`, which keeps all rounds to
+cannot be had.  Settings are default, 500 rounds of trees, but for `output="last"`, which keeps all rounds to
 be drawn.  By default the model would end at the dot: the best round on the validation queries, by the loss.
 
 Look at both measures on the test queries: the share of pairs in the wrong order, which the hinge bounds from
@@ -66,7 +66,9 @@ def main(out: Path, small: bool = False) -> dict[str, float]:
             if part == "test":
                 ax.plot(rounds[chosen], values[chosen], "o", color=colour, ms=7)
                 text = f"● {values[chosen]:.1f} %, round {chosen + 1},\nchosen on validation queries"
-                label(ax, 0.4, 0.55 if measure is disagreement else 0.3, text, TEAL, xycoords="axes fraction")
+                label(
+                    ax, 0.45, 0.55 if measure is disagreement else 0.21, text, TEAL, xycoords="axes fraction"
+                )
                 numbers[f"{title}, last"] = float(values[-1])
         ax.set(xlabel="rounds", xscale="log", xlim=(1, rounds[-1]))
         ax.set_title(title, fontsize=9, loc="left")

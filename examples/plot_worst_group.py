@@ -4,8 +4,7 @@
 
 Is an hour busier than the median?  `WorstGroup("logistic")` minimises the mean loss of the group that fares
 worst, for groups given to `fit`; the other model minimises the mean over all hours.  Everything else is
-default: 500 rounds of stumps.  A sum of stumps cannot say that rush hours are busy on working days only, so
-kinds of day compete for the same curves.
+default: 500 rounds of trees.
 
 Look at the rightmost dots of each panel, the group with the most errors on rows that no model has seen.  All
 three groupings that were tried are shown.  The promise is about the training loss: for other rows, and for

@@ -34,6 +34,7 @@ from convexboost.diagnosis import (
 from convexboost.experiments import counterexample
 from convexboost.learners._histogram import BinFunction
 from convexboost.learners.stump import Stump
+from convexboost.learners.tree import Tree
 from convexboost.steps import InverseSqrt
 
 FRIEDMAN = make_friedman1(1000, 6, noise=1.0, random_state=0)
@@ -442,6 +443,28 @@ def test_rows_for_a_classifier():
     assert "overfitting" not in [m.rule for m in model.diagnose(X[500:], labels[500:]).unchecked]
 
 
+@pytest.mark.parametrize("loss", ["half_squared", "absolute"])
+def test_the_default_learner_can_be_judged(loss):
+    """Trees can be told apart, their raw edge means something, and no advice names what is there already."""
+    X, y = FRIEDMAN
+    model = ConvexBoostRegressor(loss, n_rounds=60, n_jobs=1)
+    found = model.fit(X[:700], y[:700], X_val=X[700:], y_val=y[700:]).diagnose()
+    assert (model.chosen_ >= 0).all()
+    assert found.unchecked == ()
+    assert found.rules == set()
+    noise = model.fit(X, np.random.default_rng(0).permutation(y), X_val=X, y_val=y).diagnose()
+    assert "step='auto'" not in str(noise)
+
+
+def test_advice_with_a_refitting_step():
+    creeping = made_up(np.linspace(1.0, 0.9, 201), step="refit", algorithm="residual", decay=0.7)
+    assert rules(creeping) == set()
+    assert "More rounds" in diagnose(creeping)["unfinished"].advice
+    jumping = np.where(T % 4 == 0, FLAT, FLAT + 0.2)
+    found = diagnose(made_up(jumping, step="refit", algorithm="residual", decay=0.7))
+    assert "refit:0.02" in found["step_too_large"].advice
+
+
 # --- trials ------------------------------------------------------------------------------------------------
 
 
@@ -449,7 +472,8 @@ def test_trials_find_the_stronger_learner():
     model = regressor(learner=Stump(max_bins=8), n_rounds=40).fit(SQUARE, XOR)
     found = model.diagnose(SQUARE, XOR, trials=True)
     assert {"edge", "other_learner"} <= found.rules
-    assert "max_depth=3" in found["other_learner"].advice
+    assert found["other_learner"].advice == "Try learner='tree'."
+    assert "learner='tree'" in found["edge"].advice
     assert found["other_learner"].numbers["held_out"] < 0.7 * found["other_learner"].numbers["own_held_out"]
     assert "other_step" not in found  # it is auto already
 
@@ -486,6 +510,18 @@ def test_trials_take_frames_and_deeper_trees():
     found = model.diagnose(X, y, trials=True)
     assert "max_depth=4" in found["other_learner"].sentence
     assert learner.max_depth == 2
+
+
+def test_trials_of_trees_are_larger_trees_and_stumps():
+    X, y = FRIEDMAN
+    for learner, larger in (
+        ("tree", "Tree(max_leaves=124)"),
+        (Tree(8, 3), "Tree(max_leaves=32, max_depth=5)"),
+    ):
+        model = regressor(learner=learner, n_rounds=5).fit(X, y)
+        sentence = model.diagnose(X, y, trials=True)["other_learner"].sentence
+        assert f"learner={larger}:" in sentence
+        assert "learner='stump':" in sentence
 
 
 def test_what_diagnose_refuses():

@@ -1,7 +1,7 @@
 """Boosting for any convex loss: smooth or not, pointwise or coupling samples.
 
-Estimators: `ConvexBoostClassifier`, `ConvexBoostRegressor`, `ConvexBoostRanker`.  Without scikit-learn:
-`boost`.  To try out a loss of your own: `check_objective`.
+Estimators: `ConvexBoostClassifier`, `ConvexBoostRegressor`, `ConvexBoostRanker`; they boost trees unless
+another `learner` is named.  Without scikit-learn: `boost`.  To try out a loss of your own: `check_objective`.
 Pictures: `ConvergenceDisplay`, `EdgeDisplay`, `CertificateDisplay`.
 """
 

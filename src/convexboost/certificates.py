@@ -240,6 +240,8 @@ class Certificate:
                 "The ridge bound C2 is vacuous so far: it does not rise above the known floor.  More rounds "
                 "or a larger l2 would help."
             )
+            if not self.knows_span:
+                yield "So would learner='stump': for this learner the bound is about every function whatever."
         if bound.name == "floor" and floor is not None:
             yield f"It is at most {self._above(floor)} above the optimum, because {floor.assumption}."
         if self.products is None:

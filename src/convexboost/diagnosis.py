@@ -25,6 +25,7 @@ from convexboost.certificates import Certificate
 from convexboost.core import Array, Term
 from convexboost.learners._histogram import BinFunction
 from convexboost.learners.finite import Atom
+from convexboost.learners.tree import TreeFunction
 
 #: Fewer rounds say nothing: every run starts fast and slows down.
 MIN_ROUNDS = 30
@@ -66,6 +67,9 @@ GIVEN_BACK = 0.1
 RISEN = 0.01
 #: A trial must be better by this share of what the model's own settings gained.
 BETTER = 0.05
+
+#: Steps that need no scale: "auto", and what it means with trees.
+SUITABLE = ("auto", "refit")
 
 ALL_CLEAR = "Nothing is wrong as far as this can tell."
 
@@ -165,6 +169,8 @@ class Run:
     has_validation: bool = True  #: the validation loss was known in training, so "best" was chosen by it
     step: str = "auto"
     n_hypotheses: float = math.inf  #: how many there are to choose from, where that is known
+    decay: float = 1.0  #: what `residual` keeps of the residual: below 1 what is out of reach cannot pile up
+    stronger: str = "'tree'"  #: a learner to try
 
     @property
     def objective(self) -> Array:
@@ -324,6 +330,8 @@ def _identity(h: Any) -> Hashable | None:
         return h.feature, h.leaf_of_bin.tobytes()
     if isinstance(h, Atom):
         return h.index
+    if isinstance(h, TreeFunction):
+        return h.feature.tobytes(), h.masks.tobytes()
     tree = getattr(getattr(h, "estimator", None), "tree_", None)
     return None if tree is None else (tree.feature.tobytes(), tree.threshold.tobytes())
 
@@ -400,7 +408,7 @@ def cycling(run: Run) -> Answer:
 
 def edge(run: Run) -> Answer:
     """The weak learner no longer finds anything to hold on to, or never did."""
-    carries = run.algorithm not in ("naive", "repeated")
+    carries = run.algorithm not in ("naive", "repeated") and run.decay == 1.0
     values = run.history["intrinsic_edge" if carries else "edge"][1:]
     name = "intrinsic edge" if carries else "edge"
     if run.n_rounds < MIN_ROUNDS:
@@ -414,7 +422,7 @@ def edge(run: Run) -> Answer:
     if np.isnan(first).all() or np.isnan(last).all():
         return Unchecked(
             "edge",
-            "the intrinsic edge was not measured: that takes few bins, such as Stump(max_bins=16); "
+            "the intrinsic edge was not measured: that takes few bins, such as learner=Stump(max_bins=16); "
             f"the raw edge of '{run.algorithm}' tends to 0 in good health.",
         )
     before, now = float(np.nanmedian(first)), float(np.nanmedian(last))
@@ -437,7 +445,7 @@ def _too_weak(run: Run) -> Finding | None:
         f"took {_percent(run.progress / run.start)} off the objective: either the learner is too weak for "
         "this problem or the inputs say little about y."
     )
-    advice = "Try a stronger learner, such as learner=DecisionTreeRegressor(max_depth=3)."
+    advice = f"Try a stronger learner, such as learner={run.stronger}."
     return Finding("edge", "warning", sentence, {"edge": first, "progress": run.progress / run.start}, advice)
 
 
@@ -469,7 +477,7 @@ def step_too_large(run: Run) -> Answer:
 
 def step_too_small(run: Run) -> Answer:
     """The objective creeps down a straight line."""
-    if not run.creeps or run.step == "auto":
+    if not run.creeps or run.step in SUITABLE:
         return None
     sentence = (
         f"The objective fell in a straight line: in the second half of the rounds {_straight(run)}, and "
@@ -486,7 +494,7 @@ def unfinished(run: Run) -> Answer:
             f"The objective rose at first, from {run.objective[0]:.4g} to {np.max(run.objective):.4g}; now "
             f"it is coming down, to {run.objective[-1]:.4g}."
         )
-    elif run.creeps and run.step == "auto":
+    elif run.creeps and run.step in SUITABLE:
         sentence = f"The run was not finished: in the second half of the rounds {_straight(run)}."
     else:
         return None
@@ -607,7 +615,7 @@ def _unstall(run: Run) -> str:
         return (
             f"Use algorithm='residual'{step}: it keeps what each projection leaves over and gets past this."
         )
-    if run.step != "auto":
+    if run.step not in SUITABLE:
         return "Use step='auto', or a stronger learner."
     return "Try a stronger learner; diagnose(X, y, trials=True) shows if it pays."
 
@@ -626,6 +634,8 @@ def _guess(slope: float) -> str:
 
 
 def _smaller(run: Run) -> str:
+    if run.step == "refit":
+        return "Use a smaller share of the best leaf values, such as step='refit:0.02'."
     if run.step != "auto":
         return "Use step='auto' or a smaller scale."
     scale = float(run.history["step"][-1]) * math.sqrt(run.n_rounds) / 4.0

@@ -70,7 +70,9 @@ def optimum(
     if pieces is None:
         raise ValueError("`exact` needs a piecewise linear loss: absolute, quantile, a hinge")
     if B is None:
-        raise ValueError("`exact` needs a learner whose span is known: stumps or a finite set")
+        raise ValueError(
+            "`exact` needs a learner whose span is known: fit with learner='stump' or 'additive'"
+        )
     n_nonzeros = int(np.diff(B.tocsr().indptr) @ np.diff(pieces.slopes.tocsc().indptr)) + len(pieces.group)
     if n_nonzeros > max_nonzeros:
         raise ValueError(

@@ -125,6 +125,14 @@ def test_any_learner_is_certified_against_every_function():
         regressor(learner=DecisionTreeRegressor(max_depth=2)).fit(X, Y).certify(X, Y, exact=True)
 
 
+def test_what_the_default_learner_cannot_certify_names_the_way_out():
+    model = ConvexBoostClassifier("multiclass_hinge", l2=0.001, certificate=True, n_rounds=10).fit(X, LABELS)
+    assert "learner='stump'" in str(model.certificate_)
+    assert "learner='stump'" not in str(classifier(l2=1e-6, certificate=True).fit(X, LABELS).certificate_)
+    with pytest.raises(ValueError, match=r"`exact` needs .* learner='stump'"):
+        ConvexBoostRegressor("absolute", n_rounds=10).fit(X, Y).certify(X, Y, exact=True)
+
+
 def test_too_many_bins():
     wide = RNG.normal(size=(80, MAX_SPAN_BINS // 80 + 1))
     found = regressor(l2=0.1).fit(wide, Y).certify(wide, Y)

@@ -34,6 +34,9 @@ WEIGHT = rng.uniform(0.5, 2.0, N)
 QUERY_WEIGHT = rng.integers(1, 4, QUERIES)[QID].astype(float)
 
 
+BOTH = pytest.mark.parametrize("learner", ["tree", "stump"])  #: the default, and the paper's
+
+
 def ranker(*args, **options):
     return ConvexBoostRanker(*args, **{"n_rounds": 25, **options})
 
@@ -50,12 +53,21 @@ def test_it_learns_to_rank():
 
 
 @pytest.mark.parametrize(
-    "learner", ["stump", "sign_stump", "additive", DecisionTreeRegressor(max_depth=2, random_state=0)]
+    "learner", ["tree", "stump", "sign_stump", "additive", DecisionTreeRegressor(max_depth=2, random_state=0)]
 )
 @pytest.mark.parametrize("algorithm", ["naive", "repeated", "residual", "dual_averaging", "error_feedback"])
 def test_every_learner_and_algorithm(learner, algorithm):
     history = ranker(learner=learner, algorithm=algorithm, n_rounds=8).fit(X, Y, QID).history_
     assert np.nanmin(history["objective"]) < 0.8
+
+
+@pytest.mark.xfail(reason="the line search of `refit` follows rounding: scores of 1e10")
+def test_a_flat_hinge_is_no_way_down():
+    """Once all pairs that a tree parts are in order the slope is 0 up to rounding: nothing to follow."""
+    rng = np.random.RandomState(42)  # the data of scikit-learn's check of sample weights
+    few, grades, times = rng.rand(15, 30), rng.randint(0, 3, size=15), rng.randint(0, 5, size=15)
+    few, grades = few.repeat(times, axis=0), grades.repeat(times)
+    assert np.abs(ranker().fit(few, grades, np.zeros(len(few))).predict(few)).max() < 2.0
 
 
 def test_the_objective_is_that_of_all_pairs():
@@ -69,20 +81,25 @@ def same(a, b):
     np.testing.assert_allclose(a.history_["objective"], b.history_["objective"], rtol=1e-8)
 
 
-def test_weight_two_is_the_row_twice_and_zero_none():
+@BOTH
+def test_weight_two_is_the_row_twice_and_zero_none(learner):
     counts = rng.integers(0, 3, N)
     rows = np.repeat(np.arange(N), counts)
-    same(ranker().fit(X, Y, QID, counts), ranker().fit(X[rows], Y[rows], QID[rows]))
+    same(
+        ranker(learner=learner).fit(X, Y, QID, counts),
+        ranker(learner=learner).fit(X[rows], Y[rows], QID[rows]),
+    )
 
 
-def test_query_weight_two_is_the_query_twice_and_zero_none():
+@BOTH
+def test_query_weight_two_is_the_query_twice_and_zero_none(learner):
     counts = rng.integers(0, 3, QUERIES)[QID]
     rows = np.repeat(np.arange(N), counts)
     copy = np.arange(len(rows)) - np.searchsorted(rows, rows)
     labels = [f"{QID[n]} for the {c}" for n, c in zip(rows, copy, strict=True)]
-    weighted = ranker().fit(X, Y, QID, WEIGHT, query_weight=counts)
-    same(weighted, ranker().fit(X[rows], Y[rows], labels, WEIGHT[rows]))
-    assert not np.allclose(weighted.predict(NEW), ranker().fit(X, Y, QID, WEIGHT).predict(NEW))
+    weighted = ranker(learner=learner).fit(X, Y, QID, WEIGHT, query_weight=counts)
+    same(weighted, ranker(learner=learner).fit(X[rows], Y[rows], labels, WEIGHT[rows]))
+    assert not np.allclose(weighted.predict(NEW), ranker(learner=learner).fit(X, Y, QID, WEIGHT).predict(NEW))
 
 
 def test_names_and_order_of_queries_do_not_matter():
@@ -97,17 +114,19 @@ def test_only_the_order_of_grades_matters():
     same(ranker().fit(X, Y, QID), ranker().fit(X, np.exp(Y) - 5.0, QID))
 
 
+@BOTH
 @pytest.mark.parametrize("container", [sp.csr_array, sp.csc_array, pd.DataFrame, np.asfortranarray])
-def test_inputs(container):
-    model, frame = ranker().fit(X, Y, QID, WEIGHT * (WEIGHT > 1)), container(X)
-    other = ranker().fit(frame, Y, QID, WEIGHT * (WEIGHT > 1))
+def test_inputs(container, learner):
+    model, frame = ranker(learner=learner).fit(X, Y, QID, WEIGHT * (WEIGHT > 1)), container(X)
+    other = ranker(learner=learner).fit(frame, Y, QID, WEIGHT * (WEIGHT > 1))
     np.testing.assert_array_equal(other.predict(container(NEW)), model.predict(NEW))
     assert other.score(frame, Y, QID) == model.score(X, Y, QID)
 
 
-def test_threads_change_nothing(monkeypatch):
+@BOTH
+def test_threads_change_nothing(monkeypatch, learner):
     monkeypatch.setattr(parallel, "MIN_OPERATIONS", 1)
-    one, two = (ranker(n_jobs=n).fit(X, Y, QID) for n in (1, 2))
+    one, two = (ranker(n_jobs=n, learner=learner).fit(X, Y, QID) for n in (1, 2))
     np.testing.assert_array_equal(one.predict(NEW), two.predict(NEW))
     np.testing.assert_array_equal(one.history_["objective"], two.history_["objective"])
 
@@ -120,9 +139,10 @@ def test_clone_pickle_repr():
     assert "ConvexBoostRanker" in ConvexBoostRanker()._repr_html_()
 
 
-def test_an_offset_is_a_start():
-    first = ranker().fit(X, Y, QID)
-    more = ranker().fit(X, Y, QID, offset=first.predict(X))
+@BOTH
+def test_an_offset_is_a_start(learner):
+    first = ranker(learner=learner).fit(X, Y, QID)
+    more = ranker(learner=learner).fit(X, Y, QID, offset=first.predict(X))
     assert more.history_["objective"][0] == pytest.approx(first.history_["objective"].min(), rel=1e-9)
     assert disagreement(Y, first.predict(X) + more.predict(X), QID) < disagreement(Y, first.predict(X), QID)
 

@@ -44,6 +44,7 @@ class OneQuery(ConvexBoostRanker):
 
 ESTIMATORS = [
     ConvexBoostClassifier(n_rounds=8),
+    ConvexBoostClassifier(learner="stump", n_rounds=8),
     ConvexBoostClassifier(
         "multiclass_hinge", "class_stump", n_rounds=12, step="adanorm:4", output="average", n_jobs=1
     ),
@@ -54,6 +55,7 @@ ESTIMATORS = [
     ),
     ConvexBoostClassifier("softmax", GaussianNB(), "error_feedback", n_rounds=8, step="polyak"),
     ConvexBoostRegressor(n_rounds=20),
+    ConvexBoostRegressor(learner="stump", n_rounds=20),
     ConvexBoostRegressor("absolute", "sign_stump", "dual_averaging", n_rounds=60),
     ConvexBoostRegressor("quantile:0.6", Stump(max_bins=32), "naive", n_rounds=60, output="last"),
     ConvexBoostRegressor(
@@ -66,11 +68,11 @@ ESTIMATORS = [
     ConvexBoostClassifier("multiclass_hinge", "additive", "naive", n_rounds=8),
     ConvexBoostRegressor("absolute", Additive(n_steps=3, smooth=False), n_rounds=12, l2=0.01),
     ConvexBoostRegressor("half_squared", "network", n_rounds=8),
-    ConvexBoostClassifier("logistic", n_rounds=8),
+    ConvexBoostClassifier("logistic", "stump", n_rounds=8),
     ConvexBoostClassifier("hinge", "sign_stump", n_rounds=12),
     ConvexBoostClassifier("exponential", "sign_stump", "naive", n_rounds=8, step="line_search"),
     ConvexBoostClassifier("squared_hinge", "additive", n_rounds=8, l2=0.01),
-    ConvexBoostRegressor("poisson", n_rounds=20),
+    ConvexBoostRegressor("poisson", "stump", n_rounds=20),
     ConvexBoostRegressor("huber", "stump", "error_feedback", n_rounds=60, step="inverse_sqrt:2"),
     ConvexBoostRegressor("epsilon_insensitive", "stump", n_rounds=60),
     ConvexBoostRegressor("absolute", Tree(min_samples_leaf=2), n_rounds=20, step="refit", output="last"),
@@ -88,6 +90,7 @@ ESTIMATORS = [
     ConvexBoostClassifier("softmax", Tree(min_samples_leaf=2), n_rounds=8),
     OneQuery(learner=Tree(min_samples_leaf=2), n_rounds=20),
     OneQuery(n_rounds=20),
+    OneQuery(learner="stump", n_rounds=20),
     OneQuery(learner="additive", n_rounds=8, l2=0.01),
 ]
 #: Its predictions have a column per quantile; the checks want those of `y`.  See test_losses.py.

@@ -188,7 +188,7 @@ def test_coupled_expressions_train(algorithm, rng):
     y = np.sign(X[:, 0]) + 0.1 * rng.normal(size=120)
     step = "inverse_sqrt:0.5" if algorithm == "repeated" else "auto"
     loss = Absolute() + 0.1 * Spread()
-    model = ConvexBoostRegressor(loss, algorithm=algorithm, step=step, n_rounds=40, l2=0.01).fit(X, y)
+    model = ConvexBoostRegressor(loss, "stump", algorithm, step=step, n_rounds=40, l2=0.01).fit(X, y)
     objective = model.history_["objective"]
     assert objective.min() < 0.6 * objective[0]
 

@@ -210,7 +210,7 @@ class BaseConvexBoost(BaseEstimator):
             in for the validation loss where there was none.
         trials : bool
             Train some short runs on at most 5,000 of the rows (three quarters to train, one to judge): the
-            other algorithms, the step "auto", a stronger learner.  Takes up to a minute.
+            other algorithms, the step "auto", other learners.  Takes up to a minute.
 
         """
         from convexboost.estimators import _trials
@@ -237,6 +237,8 @@ class BaseConvexBoost(BaseEstimator):
             has_validation=has_validation,
             step=str(getattr(step := self._step(self._learner()), "name", step)).split(":")[0],
             n_hypotheses=count_hypotheses(self.model_.mapper),
+            decay=self._decay(self._learner()),
+            stronger=_trials.written(_trials.stronger(self)),
         )
         return diagnose(run, _trials.run(self, X, y) if trials else ())
 
@@ -257,7 +259,8 @@ class BaseConvexBoost(BaseEstimator):
     ) -> Certificate:
         """Find out how far from optimal the training objective of this model is at most.
 
-        Give the rows that it was fitted to: they are not kept.  Print the result, or ask its `gap()`.
+        Give the rows that it was fitted to: they are not kept.  Print the result, or ask its `gap()`.  With
+        trees the bound is about every function, with stumps about their sums: see `certificate`.
 
         Parameters
         ----------
@@ -270,7 +273,7 @@ class BaseConvexBoost(BaseEstimator):
             Assume that the best ensemble has at most this total weight: C1'.
         exact : bool, default=False
             Solve a linear program: the optimum itself, for piecewise linear losses (absolute, quantiles, the
-            hinges) without `l2`, on small data.
+            hinges) without `l2`, on small data; for learner="stump" or "additive".
         polish : int, default=200
             Steps to improve the bound; not used with `exact`.
         time_limit : float, default=60

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import train_test_split
-from sklearn.tree import DecisionTreeRegressor
 
 from convexboost.core import Array, FunctionSpace
 from convexboost.diagnosis import Trial
+from convexboost.learners.tree import BEST_LEAVES, Tree
 
 MAX_ROWS = 5000
 MAX_ROUNDS = 200
-#: A stronger learner does more in a round, and takes longer for it.
-MAX_STRONG_ROUNDS = 50
+#: Estimators of scikit-learn take longer for a round.
+MAX_SLOW_ROUNDS = 50
+#: What makes a tree stronger.
+MORE_LEVELS = 2
 HELD_OUT = 0.25
 ALGORITHMS = ("naive", "repeated", "residual")
 OWN = "the model's own settings"
@@ -35,11 +38,10 @@ def run(model: Any, X: Any, y: Any) -> list[Trial]:
     ]
     if model.step != "auto":
         changes.append(("step='auto'", "step", {"step": "auto"}))
-    stronger = _stronger(model.learner)
-    changes.append((f"learner={stronger}", "learner", {"learner": stronger}))
+    changes += [(f"learner={written(other)}", "learner", {"learner": other}) for other in _others(model)]
     trials = []
     for name, change, parameters in changes:
-        budget = min(rounds, MAX_STRONG_ROUNDS) if change == "learner" else rounds
+        budget = min(rounds, MAX_SLOW_ROUNDS) if hasattr(parameters.get("learner"), "fit") else rounds
         trial = clone(model).set_params(
             callbacks=None, verbose=0, early_stopping=False, certificate=False, stop_when_gap_below=None
         )
@@ -105,9 +107,26 @@ def _take(X: Any, rows: Any) -> Any:
     return X[rows] if hasattr(X, "shape") else np.asarray(X)[rows]
 
 
-def _stronger(learner: Any) -> Any:
-    """Return a tree of depth 3, or of two levels more than the model's own trees."""
-    depth = getattr(learner, "max_depth", None)
-    if depth is None:
-        return DecisionTreeRegressor(max_depth=3, random_state=0)
-    return copy.deepcopy(learner).set_params(max_depth=int(depth) + 2)
+def _others(model: Any) -> list[Any]:
+    """Return the learners to try instead: a stronger one, for trees also a weaker one."""
+    return [stronger(model), *(["stump"] if isinstance(model._learner(), Tree) else [])]
+
+
+def stronger(model: Any) -> Any:
+    """Return a learner of larger trees where the model has trees, else "tree"."""
+    learner = model._learner()
+    depth = getattr(model.learner, "max_depth", None)
+    deeper = None if depth is None else int(depth) + MORE_LEVELS
+    if isinstance(learner, Tree):
+        leaves = 2**MORE_LEVELS * (learner.max_leaves or BEST_LEAVES)
+        return replace(learner, max_leaves=leaves, max_depth=deeper)
+    return "tree" if deeper is None else copy.deepcopy(model.learner).set_params(max_depth=deeper)
+
+
+def written(learner: Any) -> str:
+    """Return what to type for a learner; of a tree only what is not default."""
+    if not isinstance(learner, Tree):
+        return repr(learner)
+    given = {f.name: getattr(learner, f.name) for f in fields(learner)}
+    changed = [f"{f.name}={given[f.name]!r}" for f in fields(learner) if given[f.name] != f.default]
+    return f"Tree({', '.join(changed)})"

@@ -38,7 +38,7 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
     loss : str or Loss, default="softmax"
         "softmax" (has `predict_proba`), "multiclass_hinge" (Crammer and Singer); for two classes also
         "logistic", "exponential", "hinge", "squared_hinge"; a Loss; or your own (docs/add-a-loss.md).
-    learner : str, learner or scikit-learn estimator, default="stump"
+    learner : str, learner or scikit-learn estimator, default="tree"
         "tree", "stump", "class_stump", "sign_stump", "additive" (all stumps at once), "network", an object
         such as ``Tree(max_leaves=15)``, or any scikit-learn regressor or classifier.
     algorithm : str, default="residual"
@@ -47,8 +47,9 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
         What the weight of each row is multiplied by, {label: weight}; 1 for labels that are not in it.
         "balanced": all classes get the same weight in total, and the rows keep theirs.
 
-    The other parameters and the attributes are those of `ConvexBoostRegressor`; early_stopping="auto" finds
-    the number of rounds for losses that give probabilities, not for hinges.  In addition:
+    The other parameters and the attributes are those of `ConvexBoostRegressor`, with what "auto" means for
+    trees, the default learner; early_stopping="auto" finds the number of rounds for losses that give
+    probabilities, not for hinges.  In addition:
 
     Attributes
     ----------
@@ -72,7 +73,7 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
     def __init__(
         self,
         loss: Any = "softmax",
-        learner: Any = "stump",
+        learner: Any = "tree",
         algorithm: Any = "residual",
         *,
         n_rounds: Any = "auto",

@@ -27,8 +27,8 @@ class ConvexBoostRanker(BaseConvexBoost):
     loss : str or Loss, default="ranking_hinge"
         "ranking_hinge", or an object of your own: its `total` receives the queries as `qid`
         (docs/add-a-loss.md).
-    learner : str, learner or scikit-learn estimator, default="stump"
-        "tree", "stump", "sign_stump", "additive" (all stumps), an object such as ``Stump(max_bins=64)``, or
+    learner : str, learner or scikit-learn estimator, default="tree"
+        "tree", "stump", "sign_stump", "additive" (all stumps), an object such as ``Tree(max_leaves=15)``, or
         any scikit-learn regressor or classifier.
     algorithm : str, default="residual"
         "naive", "repeated", "residual" (Algorithms 1, 2, 3), "dual_averaging", "error_feedback".
@@ -56,7 +56,7 @@ class ConvexBoostRanker(BaseConvexBoost):
     def __init__(
         self,
         loss: Any = "ranking_hinge",
-        learner: Any = "stump",
+        learner: Any = "tree",
         algorithm: Any = "residual",
         *,
         n_rounds: Any = "auto",

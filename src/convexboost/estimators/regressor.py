@@ -22,9 +22,10 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
         "half_squared", "absolute", "quantile" ("quantile:0.9"), "quantiles" (several at once), "huber",
         "epsilon_insensitive", "poisson"; a Loss such as ``Quantile(0.9)``; or an object of your own
         (docs/add-a-loss.md).
-    learner : str, learner or scikit-learn estimator, default="stump"
+    learner : str, learner or scikit-learn estimator, default="tree"
         "tree", "stump", "sign_stump", "additive" (all stumps), "class_stump" (for several outputs), an object
-        such as ``Tree(max_leaves=15)``, or any scikit-learn regressor or classifier.
+        such as ``Tree(max_leaves=15)``, or any scikit-learn regressor or classifier.  Trees write a sparse X
+        out, a byte per number; for a wide one "stump" is much faster.
     algorithm : str, default="residual"
         "naive", "repeated", "residual" (Algorithms 1, 2, 3), "dual_averaging", "error_feedback".
     n_rounds : "auto" or int, default="auto"
@@ -34,21 +35,23 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
         Budget of weak learners; "repeated" trains t of them in round t.
     step : str or Step, default="auto"
         "auto", "constant", "inverse_sqrt", "inverse_time", "polyak", "adanorm", "line_search", "refit"; a
-        scale may follow ("inverse_sqrt:0.5").  "auto" is "refit:0.05" for trees: 0.05 times the best leaf
-        values, from a formula, a search in each leaf, or a proximal step where the loss couples rows.
+        scale may follow ("inverse_sqrt:0.5").  "auto" is "refit:0.05" for trees in "residual" and "naive": 0.05
+        times the best leaf values, from a formula, Newton's step, a search in each leaf, or a proximal step
+        where the loss couples rows; else a decaying step that finds its scale by itself.
     output : {"best", "last", "average"}, default="best"
         Which iterate becomes the model: the best one (by validation loss where there is one, else by
         objective), the last, or the average.
     residual_decay : "auto" or float in [0, 1], default="auto"
         What "residual" keeps of the residual from round to round: 1 is the paper, 0 is "naive"; "auto" is 0.7
-        for trees, which memorise with 1, and 1 for other learners.
+        for trees (the default learner), which memorise with 1, and 1 for other learners.
     accuracy : float, optional
         "repeated" only: project until the error costs at most half of this, instead of t times in round t.
     l2 : float, default=0
         Adds l2/2 ‖f − start‖² to the objective.
     envelope : "auto" or float, default="auto"
         Take gradients of the Moreau envelope, so many Polyak steps wide, for losses with a `prox`; 0: of the
-        loss itself.  "auto" is 3 for hinges in classification with trees, else 0.
+        loss itself.  "auto" is 3 for hinges in classification with trees, unless a certificate is asked for,
+        else 0.
     early_stopping : {"auto", True, False}, default="auto"
         "auto", with trees: find the number of rounds, at most `n_rounds`, by validation in three folds of the
         training rows (each until its loss has not improved for `n_iter_no_change` rounds), then train that
@@ -64,10 +67,13 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
     validation_fraction : float, default=0.1
     n_iter_no_change : int, default=50
     certificate : bool, default=False
-        Find out how far from optimal the training objective can be at most: see `certificate_`.
+        Find out how far from optimal the training objective can be at most: see `certificate_`.  With stumps,
+        "additive" and finite sets the bound is about all sums of weak learners; with trees and other learners
+        about every function whatever, because trees can fit almost anything: valid, but with `l2` = 0 or a
+        small one often no better than the known minimum of the loss.
     stop_when_gap_below : float, optional
         Stop when the objective is certified to be at most so far above the best that the learner can reach.
-        Needs `l2` > 0, or a loss with a known minimum.
+        Needs `l2` > 0, or a loss with a known minimum; is reached soonest with learner="stump".
     categorical_features : "from_dtype", None, or list of columns, default="from_dtype"
     random_state : int, RandomState or None
     n_jobs : int, optional
@@ -89,7 +95,8 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
         The mean validation loss after each round, entry 0 being the start, where early_stopping="auto" looked
         for the number of rounds; the best one, for a classifier twice that, is `n_rounds_`.
     chosen_ : array of int
-        Which hypothesis each weak learner was, numbered as they first appear; −1 where that cannot be told.
+        Which hypothesis each weak learner was (of trees, which splits), numbered as they first appear; −1
+        where that cannot be told.
     stop_reason_ : str
     best_round_, n_rounds_ : int
     loss_ : Loss
@@ -113,7 +120,7 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
     def __init__(
         self,
         loss: Any = "half_squared",
-        learner: Any = "stump",
+        learner: Any = "tree",
         algorithm: Any = "residual",
         *,
         n_rounds: Any = "auto",
