@@ -166,8 +166,8 @@ def test_rankers_draw_whole_queries(monkeypatch):
     qid = np.random.default_rng(0).permutation(N) % 30
     seen, draw = [], module.TreeSet._draw_rows
 
-    def watched(self, rng):
-        seen.append(draw(self, rng))
+    def watched(self, *given):
+        seen.append(draw(self, *given))
         return seen[-1]
 
     monkeypatch.setattr(module.TreeSet, "_draw_rows", watched)

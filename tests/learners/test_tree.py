@@ -188,6 +188,26 @@ def test_threads_do_not_change_a_bit(n_outputs, monkeypatch):
         np.testing.assert_array_equal(found[0].values, other.values)
 
 
+@pytest.mark.parametrize("n_outputs", [1, 3])
+def test_copies_of_a_row_are_drawn_together(n_outputs):
+    """So that weight 2 is the row twice; rows with the same inputs and other targets are drawn apart."""
+    rng = np.random.default_rng(0)
+    X = np.repeat(rng.normal(size=(50, 2)), 40, axis=0)
+    V = np.repeat(rng.normal(size=(1000, n_outputs)), 2, axis=0)
+    H = bound(Tree(row_share=0.6), X)
+    drawn = np.zeros(2000, bool)
+    drawn[H._draw_rows(V, 1.0, np.random.default_rng(0))] = True
+    np.testing.assert_array_equal(drawn[::2], drawn[1::2])
+    assert 0.5 < drawn.mean() < 0.7
+    of_an_input = drawn[::2].reshape(50, 20)
+    assert (of_an_input.any(axis=1) & ~of_an_input.all(axis=1)).mean() > 0.9
+    order = rng.permutation(2000)
+    again = bound(Tree(row_share=0.6), X[order])._draw_rows(V[order], 1.0, np.random.default_rng(0))
+    np.testing.assert_array_equal(np.sort(order[again]), np.flatnonzero(drawn))
+    other = H._draw_rows(V, 1.0, np.random.default_rng(1))
+    assert 0.3 < drawn[other].mean() * 0.6 < 0.42
+
+
 def test_order_of_rows_does_not_change_a_bit():
     """Many rows of very uneven size: sums in units have no order."""
     rng = np.random.default_rng(1)
@@ -269,7 +289,7 @@ def test_sparse_inputs_are_written_out():
 
 def rows_used(H, V, seed=0):
     """The rows that a tree is grown on: those in its nodes."""
-    return H._draw_rows(np.random.default_rng(seed))
+    return H._draw_rows(V, 1.0, np.random.default_rng(seed))
 
 
 def test_share_of_rows_and_columns():
@@ -295,7 +315,7 @@ def test_share_of_whole_groups():
     rng = np.random.default_rng(0)
     X, groups = rng.normal(size=(400, 2)), rng.integers(0, 40, 400)
     H = bound(Tree(row_share=0.5), X, groups=groups)
-    rows = rows_used(H, None)
+    rows = rows_used(H, np.zeros((400, 1)))
     assert 0 < len(rows) < 400
     assert not set(groups[rows]) & set(np.delete(groups, rows))
 

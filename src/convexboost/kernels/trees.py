@@ -111,17 +111,42 @@ def add_histogram(codes, shift, V, order, begin, end, out):
 
 
 @njit(cache=True, nogil=True)
+def _scramble(x):
+    """Return a whole number that looks random (SplitMix64)."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+@njit(cache=True, nogil=True)
 def _draw(seed, a, b):
-    """Return a number in [0, 1) that depends on nothing else (SplitMix64)."""
+    """Return a number in [0, 1) that depends on nothing else."""
     x = (
         np.uint64(seed)
         + np.uint64(a + 1) * np.uint64(0x9E3779B97F4A7C15)
         + np.uint64(b + 1) * np.uint64(0xD1B54A32D192ED03)
     )
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    x = x ^ (x >> np.uint64(31))
-    return np.float64(x >> np.uint64(11)) / 9007199254740992.0
+    return np.float64(_scramble(x) >> np.uint64(11)) / 9007199254740992.0
+
+
+@njit(cache=True, nogil=True)
+def fingerprint(codes, out):
+    """Write a number for each row that depends on its bins alone."""
+    for n in range(len(codes)):
+        x = np.uint64(0)
+        for j in range(codes.shape[1]):
+            x = x * np.uint64(0x100000001B3) + np.uint64(codes[n, j])
+        out[n] = _scramble(x)
+
+
+@njit(cache=True, nogil=True)
+def draw_rows(fingerprints, D, scale, seed, share, out):
+    """Draw rows by their fingerprints and what they have to gain, coarsely: rounding hardly ever matters."""
+    for n in range(len(D)):
+        x = 0.0
+        for k in range(D.shape[1]):
+            x += (k + 1) * D[n, k]
+        out[n] = _draw(seed, np.int64(fingerprints[n] >> np.uint64(1)), np.int64(np.rint(scale * x))) < share
 
 
 @njit(cache=True, nogil=True)

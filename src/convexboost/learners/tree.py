@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -34,6 +35,8 @@ from convexboost.kernels.trees import (
     ROWS,
     add_trees,
     descend,
+    draw_rows,
+    fingerprint,
     leaf_of_rows,
     leaf_sums,
     n_columns,
@@ -185,7 +188,7 @@ class TreeSet(RowSet):
         if learner.column_share < 1.0:
             count = max(1, round(learner.column_share * len(features)))
             features = np.sort(rng.choice(len(features), count, replace=False))
-        order = self._draw_rows(rng)
+        order = self._draw_rows(D, norm, rng)
         share = 1.0 if len(order) == n else float(self.space.weight[order].sum())
         V, unit = self._whole_numbers(D, norm)
         of_all = self.weights.unit * self.n_rows  #: what one row in n_rows weighs
@@ -221,16 +224,28 @@ class TreeSet(RowSet):
         self.share_out(task, len(D), 2.0 * D.size)
         return V, unit
 
-    def _draw_rows(self, rng: np.random.Generator) -> NDArray[np.int32]:
-        """Return the rows that a tree is grown on, in their order; whole groups where there are groups."""
+    def _draw_rows(self, D: Array, norm: float, rng: np.random.Generator) -> NDArray[np.int32]:
+        """Return the rows that a tree is grown on, in their order; whole groups where there are groups.
+
+        Else what decides is the content of a row (and D, for the targets): copies are drawn together, and the
+        order of the rows does not matter.
+        """
         n, share = self.space.n_samples, self.learner.row_share
         if share == 1.0:
             return np.arange(n, dtype=np.int32)
-        if self.groups is None:
-            drawn = rng.random(n) < share
-        else:
+        if self.groups is not None:
             drawn = (rng.random(int(self.groups.max()) + 1) < share)[self.groups]
+        else:
+            drawn = np.empty(n, np.bool_)
+            draw_rows(self.fingerprints, D, 1024.0 / norm, int(rng.integers(2**63)), share, drawn)
         return np.flatnonzero(drawn if drawn.any() else ~drawn).astype(np.int32)
+
+    @cached_property
+    def fingerprints(self) -> NDArray[np.uint64]:
+        """Return a number for each row that depends on its bins alone."""
+        out = np.empty(len(self.inputs), np.uint64)
+        fingerprint(self.inputs.codes, out)
+        return out
 
     def _finish(
         self, D: Array, norm: float, order: Any, nodes: Any, masks: Any
@@ -423,7 +438,7 @@ class Tree:
         "auto": that for several outputs, else "best".
     row_share, column_share : float
         The share of rows (for a ranker, of queries) and columns that a tree is grown on, drawn anew for each;
-        the values of its leaves are those of all rows.
+        the values of its leaves are those of all rows.  Copies of a row are drawn together.
     max_bins : int
         At most 255.  Sparse inputs are written out, a byte per number.
     monotone : dict or sequence, optional
