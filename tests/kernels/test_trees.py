@@ -8,6 +8,7 @@ from convexboost.kernels.trees import (
     CHILD,
     END,
     FEATURE,
+    NARROW,
     ROWS,
     _draw,
     add_histogram,
@@ -94,14 +95,17 @@ def test_whole_numbers():
     assert V.tolist() == [[1, 3, -10, *[0] * 5], [3, 8, 94, *[0] * 5]]
 
 
+@pytest.mark.parametrize("times", [1, NARROW])
 @pytest.mark.parametrize("n_outputs", [1, 2, 9])
-def test_histogram_of_some_rows(binned, n_outputs):
+def test_histogram_of_some_rows(binned, n_outputs, times):
     codes, V = rows_of(binned, n_outputs)
+    codes = np.ascontiguousarray(np.tile(codes, (1, times)))
     order = np.random.default_rng(0).permutation(len(V)).astype(np.int32)
-    out = np.zeros((3 << 8, V.shape[1]), np.int32)
+    out = np.zeros((3 * times << 8, V.shape[1]), np.int32)
     for begin, end in ((5, 20), (20, 30)):
         add_histogram(codes, SHIFT, V, order, begin, end, out)
-    np.testing.assert_array_equal(out, histogram(codes, binned.offsets, V, order[5:30]))
+    expected = histogram(codes[:, :3], binned.offsets, V, order[5:30])
+    np.testing.assert_array_equal(out, np.tile(expected, (times, 1)))
 
 
 @pytest.mark.parametrize("n_outputs", [1, None])

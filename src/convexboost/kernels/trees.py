@@ -14,6 +14,8 @@ from convexboost.kernels.vectors import WORDS, add_words
 
 #: Rows handled together: their codes and values stay in the cache while all features are visited.
 BLOCK = 256
+#: Rows of fewer features are not worth a copy.
+NARROW = 16
 #: Rows of which sums of real numbers are kept apart: the same blocks for any number of threads.
 ROWS = 16384
 #: Columns of `nodes`: where its rows are, where its histogram is, how deep it lies; −1 or the feature it
@@ -86,6 +88,15 @@ def add_histogram(codes, shift, V, order, begin, end, out):
     # With one output a sample's two numbers are one of 64 bits: weights are not negative and their sums
     # have 31 bits, so nothing is carried from one half to the other.
     pairs, sums = values.view(np.int64), out.view(np.int64)
+    if width == 2 and n_features < NARROW:
+        pairs = V.view(np.int64)
+        for i in range(begin, end):
+            n = np.uint64(order[i])
+            v = pairs[n, np.uint64(0)]
+            for j in range(n_features):
+                b = (np.uint64(j) << shift) | np.uint64(codes[n, np.uint64(j)])
+                sums[b, np.uint64(0)] += v
+        return
     for start in range(begin, end, BLOCK):
         size = np.uint64(min(BLOCK, end - start))
         for i in range(size):  # these loads do not wait for each other
