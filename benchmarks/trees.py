@@ -82,7 +82,7 @@ class Case:
     def ours(self, loss: str, splits: str) -> Fit:
         learner = Tree(max_leaves=LEAVES, min_samples_leaf=MIN_ROWS, max_bins=BINS, splits=splits)
         kind = ConvexBoostRegressor if self.n_outputs == 1 else ConvexBoostClassifier
-        fixed = {"step": f"refit:{RATE}", "output": "last", "random_state": 0}
+        fixed = {"step": f"refit:{RATE}", "output": "last", "early_stopping": False, "random_state": 0}
         return lambda rounds, threads: kind(loss, learner, n_rounds=rounds, n_jobs=threads, **fixed).fit(
             self.X, self.y
         )

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from convexboost.core import KINK, Array, Constants, FunctionSpace, Gradient, PairGradient, blocks
-from convexboost.kernels import parallel
+from convexboost.kernels import parallel, quantiles
 from convexboost.kernels.histogram import add_leaf_sums, add_lookup, add_pair_sums
 from convexboost.objectives._refit import PRIOR_ROWS, Place, damped_newton, proximal_step, roots
 from convexboost.objectives._scores import LocalScores, Lookup
@@ -563,27 +563,10 @@ def leaf_quantiles(residuals: Array, weight: Array, leaf: Any, n_leaves: int, q:
     order can matter.
     """
     units = np.rint(weight * 2.0**60).astype(np.int64)
-    count = np.bincount(leaf, minlength=n_leaves)
-    held = np.flatnonzero(count)
-    shares = np.broadcast_to(q, n_leaves)[held]
     out = np.zeros((n_leaves, residuals.shape[1]))
-    # Few numbers are sorted by counting, which keeps the order of the rows.
-    by_leaf = np.argsort(leaf.astype(np.min_scalar_type(n_leaves)), kind="stable")
-    parts = np.split(by_leaf, np.cumsum(count)[held][:-1])
-    even = bool((units == units[0]).all())
-    for leaf_, rows, share in zip(held, parts, shares, strict=True):
-        # What was rounded makes no difference: a row of weight 2 is the row twice.
-        total = len(rows) * int(units[0]) if even else int(units[rows].sum())
-        wanted = max(round(share * total) - len(rows) - 256, 1)
-        for k in range(residuals.shape[1]):
-            values = residuals[rows, k]
-            if even:
-                at = min(-(-wanted // int(units[0])) - 1, len(rows) - 1)
-                out[leaf_, k] = np.partition(values, at)[at]
-            else:
-                order = np.argsort(values)
-                reached = np.cumsum(units[rows[order]])
-                out[leaf_, k] = values[order[min(np.searchsorted(reached, wanted), len(rows) - 1)]]
+    quantiles.leaf_quantiles(
+        residuals, units, leaf, np.ascontiguousarray(np.broadcast_to(q, n_leaves), float), out
+    )
     return out
 
 

@@ -1,0 +1,67 @@
+"""Weighted quantiles of many leaves, by selection."""
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def _select(values, units, low, high, wanted):
+    """Return the smallest of values[low:high] with at least `wanted` units at or below it; reorders them."""
+    high -= 1
+    while low < high:
+        a, b, c = values[low], values[(low + high) // 2], values[high]
+        pivot = max(min(a, b), min(max(a, b), c))
+        below, at, above = (
+            low,
+            low,
+            high,
+        )  # values[low:below] < pivot, [below:at] = pivot, [above + 1:] > pivot
+        less, equal = 0, 0
+        while at <= above:
+            value, unit = values[at], units[at]
+            if value < pivot:
+                less += unit
+                values[at], units[at] = values[below], units[below]
+                values[below], units[below] = value, unit
+                below += 1
+                at += 1
+            elif value > pivot:
+                values[at], units[at] = values[above], units[above]
+                values[above], units[above] = value, unit
+                above -= 1
+            else:
+                equal += unit
+                at += 1
+        if wanted <= less:
+            high = below - 1
+        elif wanted <= less + equal:
+            return pivot
+        else:
+            wanted -= less + equal
+            low = min(above + 1, high)
+    return values[low]
+
+
+@njit(cache=True, nogil=True)
+def leaf_quantiles(residuals, units, leaf, q, out):
+    """out[l, k] = the q[l]-quantile of column k in leaf l; weights are whole numbers of units."""
+    n_leaves, n = len(q), len(leaf)
+    ends, totals = np.zeros(n_leaves + 1, np.int64), np.zeros(n_leaves, np.int64)
+    for i in range(n):
+        ends[leaf[i] + 1] += 1
+        totals[leaf[i]] += units[i]
+    for c in range(n_leaves):
+        ends[c + 1] += ends[c]
+    place, values, weights = np.empty(n_leaves, np.int64), np.empty(n), np.empty(n, np.int64)
+    for k in range(residuals.shape[1]):
+        place[:] = ends[:-1]
+        for i in range(n):
+            at = place[leaf[i]]
+            values[at], weights[at] = residuals[i, k], units[i]
+            place[leaf[i]] = at + 1
+        for c in range(n_leaves):
+            count = ends[c + 1] - ends[c]
+            if count > 0:
+                # What was rounded makes no difference: a row of weight 2 is the row twice.
+                wanted = max(np.int64(np.rint(q[c] * totals[c])) - count - 256, 1)
+                out[c, k] = _select(values, weights, ends[c], ends[c + 1], wanted)

@@ -1,0 +1,29 @@
+"""Quantiles of leaves against sorting."""
+
+import numpy as np
+import pytest
+
+from convexboost.kernels.quantiles import leaf_quantiles
+
+
+def slow(values, units, q):
+    order = np.argsort(values, kind="stable")
+    reached = np.cumsum(units[order])
+    return values[order][np.searchsorted(reached, max(round(q * reached[-1]) - len(values) - 256, 1))]
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 200])
+@pytest.mark.parametrize("ties", [0, 1, 9])
+def test_the_same_as_sorting(n, ties):
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        residuals = np.round(rng.normal(size=(n, 2)), ties)
+        units = rng.integers(1, 5, n) * 10**9
+        leaf, q = rng.integers(0, 6, n).astype(np.int32), rng.random(7)
+        out = np.full((7, 2), -9.0)
+        leaf_quantiles(residuals, units, leaf, q, out)
+        for c in range(7):
+            rows = leaf == c
+            for k in range(2):
+                expected = slow(residuals[rows, k], units[rows], q[c]) if rows.any() else -9.0
+                assert out[c, k] == expected
