@@ -25,6 +25,7 @@ from convexboost.objectives.half_squared import HalfSquared
 from convexboost.objectives.hinge import Hinge
 from convexboost.objectives.huber import Huber
 from convexboost.objectives.logistic import Logistic
+from convexboost.objectives.multiclass_hinge import MulticlassHinge
 from convexboost.objectives.poisson import Poisson
 from convexboost.objectives.quantile import Quantile
 from convexboost.objectives.quantiles import Quantiles
@@ -38,6 +39,8 @@ from tests.contracts.conftest import LOSSES, count_classes, groups_of, loss, out
 from tests.learners.test_tree import constraints
 
 N = 60
+#: A direction that is not looked at.
+NOWHERE = np.empty((0, 0))
 
 
 class Pinball:
@@ -91,7 +94,7 @@ class Problem:
         return cls(objective, np.round(F / unit, 1) * unit, rng.choice([0, 1, 2, 4, 5], N))
 
     def shifts(self, base=0.0, curvature=1.0):
-        place = Place(self.F, np.broadcast_to(base, self.F.shape), None, curvature, 1)
+        place = Place(self.F, np.broadcast_to(base, self.F.shape), None, NOWHERE, curvature, 1)
         return self.objective.best_shifts(place, self.leaf, self.n_leaves)
 
     def leaf_value(self, leaf, shift):
@@ -187,7 +190,7 @@ def test_newton_steps_do_not_rise(given, spread):
         for l2 in (0.0, 0.1):
             objective = given.bind(y, FunctionSpace.of(n, rng.random(n) + 0.1)).with_l2(l2)
             F = spread * rng.normal(size=(n, objective.n_outputs))
-            place = Place(F, np.zeros_like(F), None, 0.01, 1)
+            place = Place(F, np.zeros_like(F), None, NOWHERE, 0.01, 1)
             shifts = objective.best_shifts(place, leaf, 8)
             for number in range(8):
                 one = (shifts * (np.arange(8) == number)[:, None])[leaf]
@@ -205,13 +208,13 @@ def test_in_a_pure_leaf_zero_counts_as_a_row(given):
     y = np.repeat([[0.0], [2.0]], n // 2, axis=0) if given.task == "regression" else leaf.astype(np.int32)
     objective = given.bind(y, space)
     F = np.zeros((n, objective.n_outputs))
-    found = objective.best_shifts(Place(F, F, None, curvature, 1), leaf, 2)
+    found = objective.best_shifts(Place(F, F, None, NOWHERE, curvature, 1), leaf, 2)
     G = objective.losses(F)[1]
     newton = -G[:20].sum(axis=0) / (given.curvatures(y, G)[:20].sum(axis=0) + curvature)
     length = np.ptp(newton) if len(newton) > 1 else np.abs(newton)
     np.testing.assert_allclose(found[0], newton * np.log1p(length) / length, rtol=1e-12)
     sure = F + 5.0 * np.sign(found[leaf])  # where the model is sure already little is left to do
-    assert np.abs(objective.best_shifts(Place(sure, F, None, curvature, 1), leaf, 2)[0]).max() < 0.5
+    assert np.abs(objective.best_shifts(Place(sure, F, None, NOWHERE, curvature, 1), leaf, 2)[0]).max() < 0.5
 
 
 @pytest.mark.parametrize("rate", [0.05, 1.0])
@@ -378,11 +381,27 @@ def test_outputs_with_targets_of_their_own_are_searched_apart():
     space, leaf, F = FunctionSpace.of(N), rng.integers(0, 3, N), np.zeros((N, 2))
     y = np.column_stack([rng.normal(size=N) + 3.0, 100.0 * (rng.normal(size=N) - 3.0)])
     for given in (Huber(1.0), as_loss(UsersHuber())):
-        both = given.bind(y, space).best_shifts(Place(F, F, None, 0.01, 1), leaf, 3)
+        both = given.bind(y, space).best_shifts(Place(F, F, None, NOWHERE, 0.01, 1), leaf, 3)
         for k in (0, 1):
-            at = Place(F[:, :1], F[:, :1], None, 0.01, 1)
+            at = Place(F[:, :1], F[:, :1], None, NOWHERE, 0.01, 1)
             alone = given.bind(y[:, [k]], space).best_shifts(at, leaf, 3)
             np.testing.assert_allclose(both[:, [k]], alone, rtol=0.1)
+
+
+def test_along_the_direction_found_where_gradients_are_those_of_an_envelope():
+    """And nothing rises, although −values need not be a way down in every leaf."""
+    rng = np.random.default_rng(0)
+    n, n_leaves = 80, 5
+    leaf, y, F = rng.integers(0, n_leaves, n).astype(np.int32), rng.integers(0, 3, n), rng.normal(size=(n, 3))
+    values = rng.normal(size=(n_leaves, 3))
+    objective = MulticlassHinge().bind(y, FunctionSpace.of(n)).with_envelope(2.0)
+    shifts = objective.best_shifts(Place(F, np.zeros_like(F), None, values, 0.5, 1), leaf, n_leaves)
+    moved = np.abs(shifts).max(axis=1) > 0.0
+    assert moved.any()
+    np.testing.assert_allclose(shifts[moved] / shifts[moved][:, :1], values[moved] / values[moved][:, :1])
+    for number in range(n_leaves):
+        one = (shifts * (np.arange(n_leaves) == number)[:, None])[leaf]
+        assert objective.value(F + one) <= objective.value(F) * (1 + 1e-12)
 
 
 class Distance:
@@ -469,7 +488,7 @@ def test_refit_within_constraints_is_exact(q, seed):
     cost = np.concatenate([np.zeros(n_leaves), (1 - q) * space.weight, q * space.weight])
     bounds = [(None, None)] * n_leaves + [(0, None)] * 160
     best = linprog(cost, order, np.zeros(len(pairs)), rows, (y - F)[:, 0], bounds).fun
-    shifts = objective.best_shifts(Place(F, np.zeros_like(F), None, 1.0, 1), leaf, n_leaves)
+    shifts = objective.best_shifts(Place(F, np.zeros_like(F), None, NOWHERE, 1.0, 1), leaf, n_leaves)
     found = tree.with_values(-shifts, lambda leaves, k: -float(objective.best_shift(F, leaf, leaves)[k]))
     assert all(found.values[low] <= found.values[high] for low, high in pairs)
     assert objective.value(F - found.values[leaf]) == pytest.approx(best, rel=1e-9)

@@ -425,7 +425,8 @@ class Pointwise(Functional):
     def best_shifts(self, at: Place, leaf: Any, n_leaves: int) -> Array:
         """Ask the loss for a formula (with a ridge term, a direction); else a Newton step, or a search.
 
-        In both 0 counts like `PRIOR_ROWS` rows that bend as R does.  The search is along the leaf's gradient.
+        In both 0 counts like `PRIOR_ROWS` rows that bend as R does.  The search is along the leaf's gradient,
+        or along the direction found for that of an envelope.
         """
         weight, prior = self.space.weight, PRIOR_ROWS * self.space.row * at.curvature
         formula = self.loss.best_shifts(at.F, self.y, weight, leaf, n_leaves)
@@ -470,6 +471,8 @@ class Pointwise(Functional):
             )
         found = sums(here, at.F)
         toward, first = -found[:, 1:] / np.maximum(found[:, :1], 1e-300), 1.0 / at.curvature
+        if self.envelope > 0.0:  # its gradient knows more of the kinks than a subgradient
+            toward = -at.values
         if self.n_outputs > 1 and self.y.dtype.kind == "f":
             # Outputs with targets of their own can be far from them in different units; as a rule that is
             # the minimum, and the search below sees to it that nothing rises if it is not.

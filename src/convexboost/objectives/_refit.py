@@ -26,6 +26,7 @@ class Place(NamedTuple):
     F: Array
     base: Array  #: what a ridge term pulls to
     gradient: Gradient | None  #: a subgradient at F without the ridge term, if known
+    values: Array  #: of the leaves, in the direction found
     curvature: float  #: how R bends, in its own units
     n_threads: int
 

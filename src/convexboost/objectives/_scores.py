@@ -105,8 +105,8 @@ class LocalScores:
         leaves = direction.terms[0][1].leaves(self.inputs) if len(direction.terms) == 1 else None
         if leaves is None:
             return None
-        (_, h), (leaf, values) = direction.terms[0], leaves
-        shifts = self.objective.best_shifts(self._place(), leaf, len(values))
+        (weight, h), (leaf, values) = direction.terms[0], leaves
+        shifts = self.objective.best_shifts(self._place(weight * values), leaf, len(values))
         mass = np.bincount(leaf, self.objective.space.weight, len(shifts)).astype(float, copy=False)
 
         def pooled(leaves: Any, k: int) -> float:
@@ -122,9 +122,10 @@ class LocalScores:
             return None  # constraints took away what the leaves had gained
         return found
 
-    def _place(self) -> Place:
+    def _place(self, values: Array) -> Place:
         self._evaluate()
-        return Place(self.F, self.base, self._plain, self._curvature, getattr(self.inputs, "n_threads", 1))
+        n_threads = getattr(self.inputs, "n_threads", 1)
+        return Place(self.F, self.base, self._plain, values, self._curvature, n_threads)
 
     @cached_property
     def _curvature(self) -> float:
