@@ -70,14 +70,21 @@ def both(loss, **options):
 # --- as a scikit-learn estimator ---------------------------------------------------------------------------
 
 
-@BOTH
-def test_it_learns(learner):
-    assert regressor(n_rounds=100, learner=learner).fit(X, Y).score(X, Y) > 0.95
-    assert regressor("absolute", n_rounds=100, learner=learner).fit(X, Y).score(X, Y) > 0.9
+@pytest.mark.parametrize(("learner", "n_rounds"), [("tree", 400), ("stump", 100)])
+def test_it_learns(learner, n_rounds):
+    options = {"learner": learner, "n_rounds": n_rounds, "early_stopping": False}
+    assert regressor(**options).fit(X, Y).score(X, Y) > 0.95
+    assert regressor("absolute", **options).fit(X, Y).score(X, Y) > 0.9
     for loss in CLASSIFICATION:
-        assert classifier(loss, n_rounds=100, learner=learner).fit(X, C).score(X, C) > 0.9
-    high = regressor("quantile:0.9", n_rounds=100, learner=learner).fit(X, Y).predict(X)
+        assert classifier(loss, **options).fit(X, C).score(X, C) > 0.9
+    high = regressor("quantile:0.9", **options).fit(X, Y).predict(X)
     assert abs((high >= Y).mean() - 0.9) < 0.05
+
+
+def test_the_defaults_learn_from_few_rows():
+    """Small steps need many rounds, and the folds of a hundred rows must not say otherwise."""
+    assert ConvexBoostRegressor(random_state=0).fit(X, Y).score(X, Y) > 0.95
+    assert ConvexBoostClassifier(random_state=0).fit(X, C > 0).score(X, C > 0) > 0.95
 
 
 def test_objects_do_what_names_do():
@@ -501,7 +508,7 @@ def test_string_labels(labels):
 @pytest.mark.parametrize("kind", [bool, float, int, np.uint8])
 def test_two_classes_of_any_type(kind):
     y = (C > 0).astype(kind)
-    model = classifier().fit(X, y)
+    model = classifier(n_rounds=60, early_stopping=False).fit(X, y)  # trees take small steps
     assert model.classes_.dtype == y.dtype
     assert model.predict(X).dtype == y.dtype
     assert model.score(X, y) > 0.9
@@ -792,11 +799,16 @@ def test_a_callback_can_stop():
 def test_verbose(capfd):
     regressor(n_rounds=40).fit(X, Y)
     assert capfd.readouterr() == ("", "")
-    regressor(n_rounds=40, verbose=1).fit(X, Y)
+    regressor(n_rounds=40, early_stopping=False, verbose=1).fit(X, Y)
     out, err = capfd.readouterr()
     assert out == ""
     assert [int(line.split()[1]) for line in err.splitlines()] == list(range(0, 41, 2))
     assert "validation" not in err
+    model = regressor(n_rounds=40, verbose=2).fit(X, Y)  # the rounds of the folds are not told
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert err.splitlines()[:3] == [f"validation, fold {k} of 3" for k in (1, 2, 3)]
+    assert [int(line.split()[1]) for line in err.splitlines()[3:]] == list(range(model.n_rounds_ + 1))
     model = regressor(n_rounds=4, verbose=2).fit(X, Y, X_val=NEW, y_val=Y)
     out, err = capfd.readouterr()
     assert out == ""
@@ -827,17 +839,22 @@ def test_history():
 
 
 def test_max_weak_learners():
-    model = regressor(algorithm="repeated", n_rounds=100, max_weak_learners=12).fit(X, Y)
+    options = {"n_rounds": 100, "max_weak_learners": 12}
+    model = regressor(algorithm="repeated", early_stopping=False, **options).fit(X, Y)
     assert model.history_["weak_learners"].tolist() == [0, 1, 3, 6, 10, 12]
     assert model.stop_reason_ == "the budget of weak learners is used up"
     assert model.n_rounds_ == 5
-    assert regressor(n_rounds=100, max_weak_learners=12).fit(X, Y).n_rounds_ == 12
+    validated = regressor(**options).fit(X, Y)  # each fold has as many, and the model all of its own
+    assert len(validated.validation_curve_) == 13
+    assert validated.n_rounds_ == 12
 
 
 def test_accuracy_replaces_the_number_of_projections():
-    rough = regressor(algorithm="repeated", accuracy=0.5).fit(X, Y).history_["weak_learners"]
-    fine = regressor(algorithm="repeated", accuracy=0.005).fit(X, Y).history_["weak_learners"]
-    assert rough[5] < 15 < fine[5]
+    def trained(accuracy):
+        model = regressor(algorithm="repeated", accuracy=accuracy, early_stopping=False)
+        return model.fit(X, Y).history_["weak_learners"]
+
+    assert trained(0.5)[5] < 15 < trained(0.005)[5]
 
 
 @pytest.mark.parametrize("loss", [*REGRESSION, *CLASSIFICATION])
@@ -1007,14 +1024,15 @@ def test_decision_function(loss):
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("learner", ["tree", "stump", DecisionTreeRegressor(max_depth=1, random_state=0)])
 def test_stages_of_a_classifier(learner, algorithm):
-    model = classifier(learner=learner, algorithm=algorithm, n_rounds=8, output="last").fit(X, C)
+    options = {"learner": learner, "algorithm": algorithm, "output": "last", "early_stopping": False}
+    model = classifier(n_rounds=8, **options).fit(X, C)
     stages = list(model.staged_decision_function(NEW))
     assert len(stages) == model.n_rounds_ == 8
     np.testing.assert_allclose(stages[-1], model.decision_function(NEW), rtol=1e-9)
     for F, P, labels in zip(stages, model.staged_predict_proba(NEW), model.staged_predict(NEW), strict=True):
         np.testing.assert_allclose(P, Softmax().link(F))
         np.testing.assert_array_equal(labels, F.argmax(axis=1))
-    shorter = classifier(learner=learner, algorithm=algorithm, n_rounds=5, output="last").fit(X, C)
+    shorter = classifier(n_rounds=5, **options).fit(X, C)
     np.testing.assert_allclose(stages[4], shorter.decision_function(NEW), rtol=1e-9)
 
 
@@ -1028,7 +1046,10 @@ def test_stages_of_two_classes():
 @BOTH
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_stages_of_a_regressor(algorithm, learner):
-    model = regressor("absolute", algorithm=algorithm, output="last", learner=learner).fit(X, Y)
+    options = {"algorithm": algorithm, "learner": learner, "output": "last"}
+    model = regressor("absolute", early_stopping=False, **options).fit(X, Y)
     *_, last = stages = list(model.staged_predict(NEW))
     assert len(stages) == 15
     np.testing.assert_allclose(last, model.predict(NEW), rtol=1e-9)
+    found = regressor("absolute", **options).fit(X, Y)  # trees: as many rounds as the folds say
+    assert len(list(found.staged_predict(NEW))) == found.n_rounds_

@@ -32,7 +32,8 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
         Where `early_stopping` finds the number of rounds, at most so many; "auto" is 500, and at most 1000
         where early_stopping="auto" finds it.
     max_weak_learners : int, optional
-        Budget of weak learners; "repeated" trains t of them in round t.
+        Budget of weak learners of the model; "repeated" trains t of them in round t.  Fits in folds, which
+        only find the number of rounds, have as many each.
     step : str or Step, default="auto"
         "auto", "constant", "inverse_sqrt", "inverse_time", "polyak", "adanorm", "line_search", "refit"; a
         scale may follow ("inverse_sqrt:0.5").  "auto" is "refit:0.05" for trees in "residual" and "naive":

@@ -61,7 +61,7 @@ class LocalScores:
         self._pending = move.direction.lookup(self.inputs)
         if self._pending is None:
             move.direction.add_to(F, self.inputs)
-        self._evaluated = None
+        self._evaluated = self._plain = None
 
     def value(self) -> float:
         """R[F]."""
