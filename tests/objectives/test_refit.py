@@ -14,7 +14,7 @@ from convexboost.algorithms import Residual
 from convexboost.core import FunctionSpace, Gradient, Move
 from convexboost.learners.stump import Stump
 from convexboost.learners.tree import Tree
-from convexboost.objectives._base import leaf_quantiles, weighted_quantile
+from convexboost.objectives._base import leaf_means, leaf_quantiles, weighted_quantile
 from convexboost.objectives._custom import as_loss
 from convexboost.objectives._refit import NEAR, Place, proximal_step, roots
 from convexboost.objectives.absolute import Absolute
@@ -393,8 +393,9 @@ def test_along_the_direction_found_where_gradients_are_those_of_an_envelope():
     rng = np.random.default_rng(0)
     n, n_leaves = 80, 5
     leaf, y, F = rng.integers(0, n_leaves, n).astype(np.int32), rng.integers(0, 3, n), rng.normal(size=(n, 3))
-    values = rng.normal(size=(n_leaves, 3))
     objective = MulticlassHinge().bind(y, FunctionSpace.of(n)).with_envelope(2.0)
+    values = leaf_means(objective.losses(F)[1], objective.space.weight, leaf, n_leaves)
+    values += 0.1 * rng.normal(size=(n_leaves, 3))
     shifts = objective.best_shifts(Place(F, np.zeros_like(F), None, values, 0.5, 1), leaf, n_leaves)
     moved = np.abs(shifts).max(axis=1) > 0.0
     assert moved.any()
