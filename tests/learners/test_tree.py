@@ -284,6 +284,16 @@ def test_sparse_inputs_are_written_out():
         np.testing.assert_array_equal(dense.mapper.prepare(form(X)).codes, dense.inputs.codes)
 
 
+def test_histograms_that_do_not_fit():
+    """Refused before any work, with what can be done about it."""
+    H = bound(Tree(max_leaves=300), np.random.default_rng(0).normal(size=(300, 200)))
+    H.zero(20)
+    with pytest.raises(
+        ValueError, match=r"`max_leaves`=300, 200 columns.*2000 outputs take \d+ GiB.*'stump'"
+    ):
+        H.zero(2000)
+
+
 # --- subsamples --------------------------------------------------------------------------------------------
 
 

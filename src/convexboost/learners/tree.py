@@ -47,6 +47,8 @@ from convexboost.learners._bins import MAX_BINS, BinMapper
 from convexboost.learners._dense import DenseTarget, RowSet
 from convexboost.learners._growth import Growth, Room, WholeWeights, power_above
 
+#: Bytes that the histograms of a tree may take.
+MAX_HISTOGRAMS = 2.0**33
 #: The sums in the leaves are whole numbers of 62 bits.
 EXACT = 2.0**61
 #: Leaves of a tree unless something else is asked for: with the best cuts, and with random ones.
@@ -167,7 +169,15 @@ class TreeSet(RowSet):
         self.room = Room()
 
     def zero(self, n_outputs: int) -> TreeTarget:
-        """Δ = 0."""
+        """Δ = 0; refuses what would not fit into the memory before any work is done."""
+        n_columns_, leaves = len(self.categorical), self._max_leaves(n_outputs)
+        size = 4.0 * leaves * n_columns_ * int(np.diff(self.offsets).max()) * n_columns(n_outputs)
+        if size > MAX_HISTOGRAMS:
+            raise ValueError(
+                f"the histograms of trees with `max_leaves`={leaves}, {n_columns_} columns, "
+                f"`max_bins`={self.learner.max_bins} and {n_outputs} outputs take {size / 2**30:.0f} GiB (at "
+                f"most {MAX_HISTOGRAMS / 2**30:.0f}): lower one of them, or use learner='stump'"
+            )
         return TreeTarget(self, np.zeros((self.space.n_samples, n_outputs)))
 
     def share_out(self, task: Callable[[int, int], object], size: int, operations: float) -> None:
@@ -181,8 +191,7 @@ class TreeSet(RowSet):
         """
         learner = self.learner
         n, n_outputs = D.shape
-        random = learner.draws_cuts(n_outputs)
-        max_leaves = min(learner.max_leaves or (RANDOM_LEAVES if random else BEST_LEAVES), n)
+        random, max_leaves = learner.draws_cuts(n_outputs), self._max_leaves(n_outputs)
         seed = int(rng.integers(2**63)) if random else 0
         features = np.arange(len(self.categorical))
         if learner.column_share < 1.0:
@@ -209,6 +218,10 @@ class TreeSet(RowSet):
         )
         nodes, masks = growth.run(rules, min(depth, n), gain, seed)
         return self._finish(D, norm, order, nodes, masks)
+
+    def _max_leaves(self, n_outputs: int) -> int:
+        usual = RANDOM_LEAVES if self.learner.draws_cuts(n_outputs) else BEST_LEAVES
+        return min(self.learner.max_leaves or usual, self.space.n_samples)
 
     def _whole_numbers(self, D: Array, norm: float) -> tuple[NDArray[np.int32], float]:
         """Return weight and weight · D in whole numbers, and the unit of the latter.
