@@ -11,6 +11,7 @@ from convexboost.learners.tree import Tree
 from convexboost.objectives.absolute import Absolute
 from convexboost.objectives.cvar import CVaR
 from convexboost.objectives.quantile import Quantile
+from convexboost.objectives.worst_group import WorstGroup
 
 N = 300
 
@@ -306,3 +307,31 @@ def test_weights_that_add_up_to_one_are_shares():
     shares = ConvexBoostRegressor("absolute", "tree", n_rounds=5).fit(X, y, np.full(len(y), 1 / len(y)))
     np.testing.assert_allclose(shares.predict(X), plain.predict(X), rtol=1e-9)
     assert np.ptp(plain.predict(X)) > 0.0
+
+
+@pytest.mark.parametrize("loss", [CVaR("logistic", 0.9), WorstGroup("logistic"), 2 * WorstGroup("logistic")])
+def test_losses_that_reweight_rows_leave_their_kinks(loss):
+    """From a kink no tree may lead down: steps that never let the objective rise end there."""
+    rng = np.random.default_rng(0)
+    X, group = rng.normal(size=(600, 4)), rng.integers(0, 4, 600)
+    X[:, 3] = group
+    y = np.sin(2 * X[:, 0]) + X[:, 1] * np.where(group % 2, 1, -1) + 0.3 * rng.normal(size=600) > 0
+    options = {"groups": group} if loss.needs_groups else {}
+    model = ConvexBoostClassifier(loss, random_state=0).fit(X, y, **options)
+    assert model.history_["objective"].min() < 0.2 * model.history_["objective"][0]
+    assert model.score(X, y) > 0.95
+    stuck = ConvexBoostClassifier(loss, step=Tree.step, random_state=0).fit(X, y, **options)
+    assert stuck.history_["objective"].min() > 2 * model.history_["objective"].min()
+
+
+def test_a_loss_that_reweights_rows_without_a_known_minimum():
+    """Polyak's step needs one."""
+    X, y = data()
+
+    class Linear:
+        def evaluate(self, F, y):
+            return np.maximum(F - y, y - F).sum(axis=1), np.sign(F - y)
+
+    model = ConvexBoostRegressor(CVaR(Linear(), 0.8), n_rounds=20).fit(X, y)
+    assert model.constants_.minimum is None
+    assert model.history_["objective"].min() < model.history_["objective"][0]

@@ -32,7 +32,7 @@ from sklearn.utils.validation import (
 from convexboost.certificates import Certificate
 from convexboost.certify import certify
 from convexboost.checks import watch
-from convexboost.core import AdditiveModel, Array, FunctionSpace
+from convexboost.core import AdditiveModel, Array, Constants, FunctionSpace
 from convexboost.diagnosis import Diagnosis, Run, count_hypotheses, diagnose, number
 from convexboost.estimators import _rounds
 from convexboost.estimators._frames import Columns, is_frame, is_missing
@@ -187,7 +187,7 @@ class BaseConvexBoost(BaseEstimator):
             objective,
             hypotheses,
             algorithm=self._algorithm(learner),
-            step=self._step(learner),
+            step=self._step(learner, loss, objective.constants),
             max_weak_learners=self.max_weak_learners,
             start=start,
             offset=rows.offset,
@@ -224,6 +224,7 @@ class BaseConvexBoost(BaseEstimator):
         has_validation = not np.isnan(history["validation"]).all()
         if X is not None and not trials and not has_validation:
             history = {**history, "validation": _trials.validation(self, X, y)}
+        step = self._step(self._learner(), self.loss_, self.constants_)
         run = Run(
             history=history,
             chosen=self.chosen_,
@@ -235,7 +236,7 @@ class BaseConvexBoost(BaseEstimator):
             reason=self.stop_reason_,
             output=self.output,
             has_validation=has_validation,
-            step=str(getattr(step := self._step(self._learner()), "name", step)).split(":")[0],
+            step=str(getattr(step, "name", step)).split(":")[0],
             n_hypotheses=count_hypotheses(self.model_.mapper),
             decay=self._decay(self._learner()),
             stronger=_trials.written(_trials.stronger(self)),
@@ -606,9 +607,12 @@ class BaseConvexBoost(BaseEstimator):
         decay = self.residual_decay
         return float(getattr(learner, "decay", 1.0) if decay == "auto" else decay)
 
-    def _step(self, learner: Any) -> Any:
+    def _step(self, learner: Any, loss: Loss, constants: Constants) -> Any:
         single = self.algorithm in ("naive", "residual")  # one hypothesis a round
-        return getattr(learner, "step", "auto") if single and self._is_auto("step") else self.step
+        if not (single and self._is_auto("step")):
+            return self.step
+        name = "reweighted_step" if loss.reweights and constants.minimum is not None else "step"
+        return getattr(learner, name, "auto")
 
     def _envelope(self, learner: Any, objective: Functional) -> float:
         certified = self.certificate or self.stop_when_gap_below is not None

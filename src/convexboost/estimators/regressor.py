@@ -38,7 +38,8 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
         "auto", "constant", "inverse_sqrt", "inverse_time", "polyak", "adanorm", "line_search", "refit"; a
         scale may follow ("inverse_sqrt:0.5").  "auto" is "refit:0.05" for trees in "residual" and "naive":
         0.05 times the best leaf values, from a formula, Newton's step, a search in each leaf, or a proximal
-        step where the loss couples rows; else a decaying step that finds its scale by itself.
+        step where the loss couples rows; it is "polyak:0.05" for `CVaR` and `WorstGroup`, where what lowers
+        the objective at once leads nowhere; else a decaying step that finds its scale by itself.
     output : {"best", "last", "average"}, default="best"
         Which iterate becomes the model: the best one (by validation loss where there is one, else by
         objective), the last, or the average.

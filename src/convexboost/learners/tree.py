@@ -474,9 +474,11 @@ class Tree:
 
     name: ClassVar[str] = "tree"
     #: What the estimators' "auto" means with trees (docs/generalisation.md): how much of the residual is
-    #: kept, the step, and the width of the envelope for hinges in classification.
+    #: kept, the step, that for losses which reweight rows (they must rise at times, to leave a kink), and the
+    #: width of the envelope for hinges in classification.
     decay: ClassVar[float] = 0.7
     step: ClassVar[str] = "refit:0.05"
+    reweighted_step: ClassVar[str] = "polyak:0.05"
     envelope: ClassVar[float] = 3.0
 
     def __post_init__(self) -> None:

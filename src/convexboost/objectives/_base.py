@@ -107,6 +107,8 @@ class Loss(ABC):
     needs_groups: bool = False
     #: Whether the rows of a group only make sense together: then early stopping holds out whole groups.
     whole_groups: bool = False
+    #: Whether some rows or groups alone decide R, now these, now those: to lower it at once is no way.
+    reweights: bool = False
 
     @property
     def takes_groups(self) -> bool:
@@ -461,14 +463,8 @@ class Pointwise(Functional):
             steps = roots(slopes, toward.size if apart else n_leaves, first)
             return steps.reshape(n_leaves, -1) * toward
 
-        formula = self.loss.best_shifts(at.F, self.y, weight, leaf, n_leaves)
         if formula is not None:
-            return formula if self.l2 == 0.0 else search(formula, 1.0)
-        prior = PRIOR_ROWS * self.space.row * at.curvature
-        if self._bends:
-            return damped_newton(
-                *self._second_order(at, here, leaf, n_leaves), prior, self.loss.couples_outputs
-            )
+            return search(formula, 1.0)
         found = sums(here, at.F)
         toward, first = -found[:, 1:] / np.maximum(found[:, :1], 1e-300), 1.0 / at.curvature
         if self.envelope > 0.0:  # its gradient knows more of the kinks than a subgradient

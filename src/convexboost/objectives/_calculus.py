@@ -300,6 +300,11 @@ class Expression(_Expression, Loss):  # type: ignore[override]
         """Return whether a term needs all rows of a group."""
         return any(term.whole_groups for term in self.terms)
 
+    @property
+    def reweights(self) -> bool:  # type: ignore[override]
+        """Return whether a term does."""
+        return any(term.reweights for term in self.terms)
+
     def bind(
         self, y: Any, space: FunctionSpace, n_classes: int | None = None, groups: Any = None
     ) -> Functional:

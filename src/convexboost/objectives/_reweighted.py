@@ -20,6 +20,7 @@ class Reweighting(Loss):
     """A loss made of a row loss: one by name ("quantile:0.9"), a `RowLoss`, or a user's object."""
 
     loss: RowLoss
+    reweights = True
 
     def _find_loss(self) -> None:
         found = resolve("loss", self.loss, available("convexboost.objectives"))
