@@ -172,7 +172,7 @@ def test_partition_is_stable():
         mask[b // 64] |= np.uint64(1 << (b % 64))
     order, spare = rng.permutation(50).astype(np.int32), np.empty(50, np.int32)
     inside = order[10:40].copy()
-    count = partition(codes, order, spare, 10, 40, 1, mask)
+    count = partition(np.ascontiguousarray(codes[:, 1]), order, spare, 10, 40, mask)
     lefts, rights = ([n for n in inside if (codes[n, 1] in left) == side] for side in (True, False))
     assert count == len(lefts)
     assert order[10 : 10 + count].tolist() == lefts
@@ -184,6 +184,8 @@ def test_growing_in_one_go_or_with_pauses(binned, n_outputs):
     """A node left to the caller becomes what it would have become; rows end in their leaves."""
     codes, V = rows_of(binned, n_outputs)
     n, width, max_leaves = len(V), V.shape[1], 6
+    columns = np.zeros((7, n), np.uint8)  # among others that are not to be used
+    columns[[3, 1, 5]] = codes.T
     found = []
     for max_rows in (np.inf, 0.0):
         order, spare = np.arange(n, dtype=np.int32), np.empty(n, np.int32)
@@ -198,6 +200,8 @@ def test_growing_in_one_go_or_with_pauses(binned, n_outputs):
             hists[slot] = histogram(codes, binned.offsets, V, order[begin:end])
             n_nodes, large = grow(
                 codes,
+                columns,
+                np.array([3, 1, 5]),
                 SHIFT,
                 np.diff(binned.offsets),
                 np.zeros(3, bool),
@@ -219,7 +223,8 @@ def test_growing_in_one_go_or_with_pauses(binned, n_outputs):
             new = -1
             if large >= 0:
                 begin, end = nodes[large, :2]
-                middle = begin + partition(codes, order, spare, begin, end, splits[large], masks[large])
+                column = np.ascontiguousarray(codes[:, splits[large]])
+                middle = begin + partition(column, order, spare, begin, end, masks[large])
                 order[middle:end] = spare[begin : begin + end - middle]
                 new = divide(nodes, large, n_nodes, middle, splits[large])
                 n_nodes += 2

@@ -367,12 +367,15 @@ def find_split(hist, shift, n_bins, categorical, monotone, total, rules, seed, n
 
 
 @njit(cache=True, nogil=True)
-def partition(codes, order, spare, begin, end, feature, mask):
-    """Move the rows that go left to the front, put the others into spare[begin:]; return how many go left."""
-    left, right, feature = begin, begin, np.uint64(feature)
+def partition(column, order, spare, begin, end, mask):
+    """Move the rows that go left to the front, put the others into spare[begin:]; return how many go left.
+
+    `column` holds the codes of one feature: rows that are near each other are in one line of the cache.
+    """
+    left, right = begin, begin
     for i in range(begin, end):
         n = order[i]
-        c = codes[np.uint64(n), feature]
+        c = column[np.uint64(n)]
         goes = np.int64(mask[c >> 6] >> np.uint64(c & 63) & np.uint64(1))
         order[left] = n  # both are written and one of them counts: no branch to guess
         spare[right] = n
@@ -411,6 +414,8 @@ def _best_leaf(nodes, gains, n_nodes, min_gain):
 @njit(cache=True, nogil=True)
 def grow(
     codes,
+    columns,
+    features,
     shift,
     n_bins,
     categorical,
@@ -431,9 +436,11 @@ def grow(
 ):
     """Split the best leaf until no more may be; return (number of nodes, node left to the caller or −1).
 
-    `new` is the smaller of two new nodes (the root is alone): its histogram is there, that of its sibling
-    still that of their parent.  `limits` are the largest number of leaves, the depth, the least gain, and the
-    largest number of rows of a node split here: the caller has threads for larger ones.
+    `codes` has the chosen features, row by row; `columns` has all of them, column by column, and `features`
+    says which the chosen ones are.  `new` is the smaller of two new nodes (the root is alone): its histogram
+    is there, that of its sibling still that of their parent.  `limits` are the largest number of leaves, the
+    depth, the least gain, and the largest number of rows of a node split here: the caller has threads for
+    larger ones.
     """
     max_leaves, max_depth, min_gain, max_rows = int(limits[0]), int(limits[1]), limits[2], limits[3]
     total = np.empty(V.shape[1])
@@ -462,7 +469,8 @@ def grow(
         begin, end = nodes[best, BEGIN], nodes[best, END]
         if end - begin > max_rows:
             return n_nodes, best
-        middle = begin + partition(codes, order, spare, begin, end, splits[best], masks[best])
+        column = columns[features[splits[best]]]
+        middle = begin + partition(column, order, spare, begin, end, masks[best])
         order[middle:end] = spare[begin : begin + end - middle]
         new = divide(nodes, best, n_nodes, middle, splits[best])
         n_nodes += 2

@@ -77,7 +77,7 @@ class Growth:
         room: Room,
     ) -> None:
         self.features, self.V, self.order, self.max_leaves = features, V, order, max_leaves
-        self.n_threads, self.codes = inputs.n_threads, inputs.codes
+        self.n_threads, self.codes, self.columns = inputs.n_threads, inputs.codes, inputs.columns
         if len(features) < len(n_bins):
             self.codes = np.ascontiguousarray(self.codes[:, features])
         self.n_bins, self.categorical, self.monotone = (
@@ -102,6 +102,8 @@ class Growth:
                 self._add_histogram(new)
             n_nodes, large = grow(
                 self.codes,
+                self.columns,
+                self.features,
                 self.shift,
                 self.n_bins,
                 self.categorical,
@@ -149,12 +151,12 @@ class Growth:
     def _partition(self, node: int) -> int:
         """Put the rows of a node that go left before the others; return where these begin."""
         begin, end = self.nodes[node, :2]
+        column = self.columns[self.features[self.splits[node]]]
         counts: dict[int, tuple[int, int]] = {}
 
         def task(start: int, stop: int) -> None:
             first, last = begin + start, begin + stop
-            feature, mask = self.splits[node], self.masks[node]
-            count = partition(self.codes, self.order, self.spare, first, last, feature, mask)
+            count = partition(column, self.order, self.spare, first, last, self.masks[node])
             counts[first] = (count, last - first - count)
 
         parallel.run(task, end - begin, 4.0 * float(end - begin), self.n_threads)

@@ -109,6 +109,7 @@ class RowCodes:
 
     codes: NDArray[np.uint8]  #: (n_samples, n_features)
     n_threads: int = 1
+    columns: NDArray[np.uint8] | None = None  #: the same column by column, for training
     _last: tuple[Any, NDArray[np.int32]] | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
@@ -139,16 +140,18 @@ class RowMapper:
 
     def prepare(self, X: Any) -> RowCodes:
         """Return the bins of all columns."""
-        return self.encode(X, joblib.cpu_count())
+        return replace(self.encode(X, joblib.cpu_count()), columns=None)
 
     def encode(self, X: Any, n_threads: int) -> RowCodes:
         """Return the bins; a sparse matrix is written out, a byte per number."""
         if sp.issparse(X):
             X = X.tocsc()
-            columns = [self.bins.columns[j].encode(X[:, [j]].toarray().ravel()) for j in range(X.shape[1])]
-            return RowCodes(np.ascontiguousarray(np.stack(columns, axis=1)), n_threads)
-        codes = self.bins.encode(np.ascontiguousarray(X, float), n_threads)
-        return RowCodes(np.ascontiguousarray(codes.T), n_threads)
+            columns = np.stack(
+                [self.bins.columns[j].encode(X[:, [j]].toarray().ravel()) for j in range(X.shape[1])]
+            )
+        else:
+            columns = np.ascontiguousarray(self.bins.encode(np.ascontiguousarray(X, float), n_threads))
+        return RowCodes(np.ascontiguousarray(columns.T), n_threads, columns)
 
 
 class TreeSet(RowSet):
