@@ -388,6 +388,15 @@ def test_outputs_with_targets_of_their_own_are_searched_apart():
             np.testing.assert_allclose(both[:, [k]], alone, rtol=0.1)
 
 
+def test_a_formula_with_a_ridge_term_has_no_prior_row():
+    """½ (s − y)² + l2/2 s², a row in each leaf: s = y/(1 + l2), but for what the search leaves over."""
+    y, l2 = np.array([[2.0], [-3.0], [0.5]]), 0.5
+    objective = HalfSquared().bind(y, FunctionSpace.of(3)).with_l2(l2)
+    F = np.zeros((3, 1))
+    shifts = objective.best_shifts(Place(F, F, None, NOWHERE, 1.0, 1), np.arange(3), 3)
+    np.testing.assert_allclose(shifts, y / (1 + l2), rtol=NEAR * (1 + l2))
+
+
 def test_along_the_direction_found_where_gradients_are_those_of_an_envelope():
     """And nothing rises, although −values need not be a way down in every leaf."""
     rng = np.random.default_rng(0)

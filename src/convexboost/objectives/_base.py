@@ -443,9 +443,9 @@ class Pointwise(Functional):
         def sums(gradient: Gradient, F: Array) -> Array:
             """Return the sums of a gradient at F in the leaves, that of the ridge term included."""
             found = gradient_sums(gradient, weight, leaf, n_leaves)
-            return (
-                found + self.l2 * leaf_sums(F - at.base, weight, leaf, n_leaves) if self.l2 > 0.0 else found
-            )
+            if self.l2 > 0.0:
+                found[:, 1:] += self.l2 * leaf_sums(F - at.base, weight, leaf, n_leaves)[:, 1:]
+            return found
 
         def slope(shifts: Array) -> Array:
             """Move the trial scores there, in the pass that evaluates the loss."""
@@ -464,6 +464,7 @@ class Pointwise(Functional):
             return steps.reshape(n_leaves, -1) * toward
 
         if formula is not None:
+            prior = 0.0  # what a formula gives is not in need of it
             return search(formula, 1.0)
         found = sums(here, at.F)
         toward, first = -found[:, 1:] / np.maximum(found[:, :1], 1e-300), 1.0 / at.curvature
