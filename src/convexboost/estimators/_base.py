@@ -300,8 +300,7 @@ class BaseConvexBoost(BaseEstimator):
             self._groups(self.loss_, groups, X),
         )
         rows = rows if (weights > 0).all() else rows.take(weights > 0)
-        objective = rows.bind(self.loss_, self._n_classes())
-        objective = objective.with_l2(objective.l2 + float(self.l2))
+        objective = self._objective(rows, self.loss_, self._n_classes())
         _check_columns(rows.offset, objective.n_outputs)
         learner = self._learner()
         options = {"mapper": model.mapper} if isinstance(learner, StumpLearner | Tree) else {}
