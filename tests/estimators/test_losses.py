@@ -57,7 +57,9 @@ def test_labels_of_any_kind(loss, low, high, cancer):
     X, numbers = cancer
     first, second = sorted([low, high])
     y = np.where(numbers == 1, second, first)
-    model, plain = (ConvexBoostClassifier(loss, n_rounds=5).fit(X, labels) for labels in (y, numbers))
+    model, plain = (
+        ConvexBoostClassifier(loss, n_rounds=5, random_state=0).fit(X, labels) for labels in (y, numbers)
+    )
     assert model.classes_.tolist() == [first, second]
     np.testing.assert_array_equal(model.decision_function(X), plain.decision_function(X))
     np.testing.assert_array_equal(model.predict(X) == second, plain.predict(X) == 1)
@@ -67,7 +69,7 @@ def test_labels_of_any_kind(loss, low, high, cancer):
 @pytest.mark.parametrize("loss", BINARY)
 def test_swapped_classes_swap_the_sign(loss, cancer):
     X, y = cancer
-    a, b = (ConvexBoostClassifier(loss, n_rounds=5).fit(X, labels) for labels in (y, 1 - y))
+    a, b = (ConvexBoostClassifier(loss, n_rounds=5, random_state=0).fit(X, labels) for labels in (y, 1 - y))
     np.testing.assert_allclose(a.decision_function(X), -b.decision_function(X), rtol=1e-9, atol=1e-9)
 
 
@@ -219,7 +221,8 @@ def test_quantiles_do_not_cross_and_cover(diabetes):
 def test_one_of_several_quantiles_is_that_quantile(diabetes):
     X, y = diabetes
     models = [
-        ConvexBoostRegressor(loss, n_rounds=10).fit(X, y) for loss in (Quantiles((0.8,)), "quantile:0.8")
+        ConvexBoostRegressor(loss, n_rounds=10, random_state=0).fit(X, y)
+        for loss in (Quantiles((0.8,)), "quantile:0.8")
     ]
     several, one = (model.predict(X) for model in models)
     assert several.shape == one.shape == y.shape

@@ -46,6 +46,7 @@ from convexboost.objectives._base import Functional, Groups, Loss, RowLoss
 from convexboost.objectives._calculus import Coupling, Ridge
 from convexboost.objectives._custom import as_loss, is_custom
 from convexboost.registry import available, resolve
+from convexboost.steps import STEPS, Refit
 from convexboost.train import OUTPUTS, Record, Result, boost
 from convexboost.variants import ALGORITHMS
 
@@ -175,7 +176,10 @@ class BaseConvexBoost(BaseEstimator):
         **options: Any,
     ) -> Result:
         """Let loss and learner meet the rows, and call the driver."""
-        objective = objective.with_envelope(self._envelope(learner, objective))
+        step = resolve("step", self._step(learner, loss, objective.constants), STEPS)
+        objective = objective.with_envelope(self._envelope(learner, objective, step))
+        if isinstance(learner, Tree):
+            learner = learner.suited_to(self._task, objective.envelope > 0.0)
         hypotheses = self._bind(learner, rows, objective.space)
         _check_columns(rows.offset, objective.n_outputs)
         start = objective.start() if rows.offset is None else np.zeros(objective.n_outputs)
@@ -187,7 +191,7 @@ class BaseConvexBoost(BaseEstimator):
             objective,
             hypotheses,
             algorithm=self._algorithm(learner),
-            step=self._step(learner, loss, objective.constants),
+            step=step,
             max_weak_learners=self.max_weak_learners,
             start=start,
             offset=rows.offset,
@@ -613,7 +617,7 @@ class BaseConvexBoost(BaseEstimator):
         name = "reweighted_step" if loss.reweights and constants.minimum is not None else "step"
         return getattr(learner, name, "auto")
 
-    def _envelope(self, learner: Any, objective: Functional) -> float:
+    def _envelope(self, learner: Any, objective: Functional, step: Any) -> float:
         certified = self.certificate or self.stop_when_gap_below is not None
         if self.envelope != "auto":
             if certified and self.envelope > 0.0:
@@ -622,10 +626,10 @@ class BaseConvexBoost(BaseEstimator):
                     "those of another function"
                 )
             return float(self.envelope)
-        wide = getattr(learner, "envelope", 0.0) if self._task == "classification" else 0.0
-        return (
-            wide if not certified and objective.constants.smoothness is None and objective.has_prox else 0.0
-        )
+        kinks = objective.constants.smoothness is None and objective.has_prox
+        if certified or not kinks or not isinstance(step, Refit):  # other steps go by the gradient's length
+            return 0.0
+        return float(getattr(learner, "envelopes", {}).get(self._task, 0.0))
 
     def _most_rounds(self, validated: bool) -> int:
         if self._is_auto("n_rounds"):

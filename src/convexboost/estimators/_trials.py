@@ -13,7 +13,7 @@ from sklearn.model_selection import train_test_split
 
 from convexboost.core import Array, FunctionSpace
 from convexboost.diagnosis import Trial
-from convexboost.learners.tree import BEST_LEAVES, Tree
+from convexboost.learners.tree import LEAVES, Tree
 
 MAX_ROWS = 5000
 MAX_ROUNDS = 200
@@ -118,7 +118,7 @@ def stronger(model: Any) -> Any:
     depth = getattr(model.learner, "max_depth", None)
     deeper = None if depth is None else int(depth) + MORE_LEVELS
     if isinstance(learner, Tree):
-        leaves = 2**MORE_LEVELS * (learner.max_leaves or BEST_LEAVES)
+        leaves = 2**MORE_LEVELS * (learner.max_leaves or LEAVES)
         return replace(learner, max_leaves=leaves, max_depth=deeper)
     return "tree" if deeper is None else copy.deepcopy(model.learner).set_params(max_depth=deeper)
 

@@ -51,8 +51,8 @@ from convexboost.learners._growth import Growth, Room, WholeWeights, power_above
 MAX_HISTOGRAMS = 2.0**33
 #: The sums in the leaves are whole numbers of 62 bits.
 EXACT = 2.0**61
-#: Leaves of a tree unless something else is asked for: with the best cuts, and with random ones.
-BEST_LEAVES, RANDOM_LEAVES = 31, 64
+#: Leaves of a tree unless something else is asked for, and where random cuts tell classes apart.
+LEAVES, CLASS_LEAVES = 31, 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +173,7 @@ class TreeSet(RowSet):
 
     def zero(self, n_outputs: int) -> TreeTarget:
         """Δ = 0; refuses what would not fit into the memory before any work is done."""
-        n_columns_, leaves = len(self.categorical), self._max_leaves(n_outputs)
+        n_columns_, leaves = len(self.categorical), self.max_leaves
         size = 4.0 * leaves * n_columns_ * int(np.diff(self.offsets).max()) * n_columns(n_outputs)
         if size > MAX_HISTOGRAMS:
             raise ValueError(
@@ -193,8 +193,8 @@ class TreeSet(RowSet):
         A split must gain more than rounding.
         """
         learner = self.learner
-        n, n_outputs = D.shape
-        random, max_leaves = learner.draws_cuts(n_outputs), self._max_leaves(n_outputs)
+        n = len(D)
+        random, max_leaves = learner.splits == "random", self.max_leaves
         seed = int(rng.integers(2**63)) if random else 0
         features = np.arange(len(self.categorical))
         if learner.column_share < 1.0:
@@ -222,9 +222,10 @@ class TreeSet(RowSet):
         nodes, masks = growth.run(rules, min(depth, n), gain, seed)
         return self._finish(D, norm, order, nodes, masks)
 
-    def _max_leaves(self, n_outputs: int) -> int:
-        usual = RANDOM_LEAVES if self.learner.draws_cuts(n_outputs) else BEST_LEAVES
-        return min(self.learner.max_leaves or usual, self.space.n_samples)
+    @property
+    def max_leaves(self) -> int:
+        """Return how many leaves a tree may have."""
+        return min(self.learner.max_leaves or LEAVES, self.space.n_samples)
 
     def _whole_numbers(self, D: Array, norm: float) -> tuple[NDArray[np.int32], float]:
         """Return weight and weight · D in whole numbers, and the unit of the latter.
@@ -439,7 +440,7 @@ class Tree:
     Parameters
     ----------
     max_leaves : int, optional
-        By default 31, and 64 where cuts are drawn at random.
+        By default 31; 64 in a classifier that draws cuts at random.
     max_depth : int, optional
     min_samples_leaf : float
         Least number of rows in a leaf; a row counts as often as its sample weight says (weights with a mean
@@ -450,8 +451,9 @@ class Tree:
     min_gain : float
         Least squared length that a split must add.
     splits : {"auto", "best", "random"}
-        "random": one cut drawn for each feature and node (extremely randomised trees), the best of these;
-        "auto": that for several outputs, else "best".
+        "random": one cut drawn for each feature and node (extremely randomised trees), the best of these.
+        "auto" means that in classifiers and rankers, and in regressors for losses that are not smooth
+        (where the `envelope` is not 0); else, and without an estimator, "best".
     row_share, column_share : float
         The share of rows (for a ranker, of queries) and columns that a tree is grown on, drawn anew for each;
         the values of its leaves are those of all rows.  Copies of a row are drawn together.
@@ -478,11 +480,11 @@ class Tree:
     name: ClassVar[str] = "tree"
     #: What the estimators' "auto" means with trees (docs/generalisation.md): how much of the residual is
     #: kept, the step, that for losses which reweight rows (they must rise at times, to leave a kink), and the
-    #: width of the envelope for hinges in classification.
+    #: width of the envelope in each task.
     decay: ClassVar[float] = 0.7
     step: ClassVar[str] = "refit:0.05"
     reweighted_step: ClassVar[str] = "polyak:0.05"
-    envelope: ClassVar[float] = 3.0
+    envelopes: ClassVar[Mapping[str, float]] = {"classification": 3.0, "regression": 10.0}
 
     def __post_init__(self) -> None:
         def need(name: str, fine: bool, wanted: str) -> None:
@@ -522,9 +524,15 @@ class Tree:
         fine = fine and all(isinstance(sign, Integral) and int(sign) in (-1, 0, 1) for sign in signs)
         need("monotone", fine, "a dict from columns, or a sequence with an entry for each, to -1, 0 or 1")
 
-    def draws_cuts(self, n_outputs: int) -> bool:
-        """Return whether cuts are drawn at random."""
-        return self.splits == "random" or (self.splits == "auto" and n_outputs > 1)
+    def suited_to(self, task: str, smoothed: bool) -> Tree:
+        """Return the learner with "auto" settled (docs/generalisation.md has the evidence).
+
+        Random cuts, but the best ones in regression where gradients are not those of an envelope: smooth
+        losses gain nothing from random cuts there.
+        """
+        random = self.splits == "random" or (self.splits == "auto" and (task != "regression" or smoothed))
+        leaves = CLASS_LEAVES if random and task == "classification" else LEAVES
+        return replace(self, splits="random" if random else "best", max_leaves=self.max_leaves or leaves)
 
     def with_names(self, names: Any) -> Tree:
         """Return the learner with the names of columns turned into numbers."""

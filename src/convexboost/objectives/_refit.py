@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from convexboost.core import Array, Gradient
+from convexboost.core import ROUNDING, Array, Gradient
 
 #: The value 0 counts like so many rows in a leaf whose best value is searched: a pure leaf would have none.
 PRIOR_ROWS = 1.0
@@ -96,16 +96,17 @@ def proximal_step(
     best = np.zeros((len(mass), n_outputs))
     start, slope = risk(best)
     lowest = constant = start  # constant + ⟨slope, v⟩ is never above R(v)
+    flat = FLAT * inner(slope, slope)  # rounding must not decide where nothing changes any more
     for _ in range(evaluations):
         v = -size * slope
         value, G = risk(v)
         if not math.isfinite(value):
             size /= 2.0
             continue
-        if value < lowest:
+        if value < lowest - ROUNDING * abs(start):
             best, lowest = v, value
         rise, turn = value - inner(G, v) - constant, G - slope
-        goes_on = value < start and inner(G, slope) > 0.0
+        goes_on = value < start and inner(G, slope) > flat
         share = (rise - size * inner(slope, turn)) / max(size * inner(turn, turn), 1e-300)
         share = min(max(share, 0.0), 1.0)
         constant, slope = constant + share * rise, slope + share * turn
