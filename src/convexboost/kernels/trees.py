@@ -261,28 +261,36 @@ def _write_mask(table, is_categorical, bins, missing_left, total, mask):
                     _send_left(mask, b)
 
 
-@njit(cache=True, nogil=True)
-def _scan_one(table, bins, count, left, total, base, rules, sign, only, best):
-    """Return what `_scan` does, for one output: numbers instead of vectors."""
-    least, l2, cut = rules[0], rules[1], -1
-    w, g, weight, sum_ = left[0], left[1], total[0], total[1]
-    bar = best * (1.0 + BETTER) + base
+@njit(cache=True, nogil=True, error_model="numpy")
+def _scan_one(table, bins, count, left, total, base, rules, sign, only, best, pairs, scores):
+    """Return what `_scan` does, for one output: all scores first, by vector instructions.
+
+    A bin is one number of 64 bits, as in `add_histogram`; so is a sum of bins.
+    """
+    least, l2, weight, sum_ = rules[0], rules[1], total[0], total[1]
+    rows, pair = table.view(np.int64), np.int64(left[1]) << 32 | np.int64(left[0])
     for i in range(count):
-        b = bins[i]
-        if table[b, 0] <= 0 and i != only:
-            continue
-        w += table[b, 0]
-        g += table[b, 1]
-        if w < least or i < only:
-            continue
-        if weight - w < least or (only >= 0 and i > only):
-            break
+        pair += rows[np.uint64(bins[np.uint64(i)]), np.uint64(0)]
+        pairs[np.uint64(i)] = pair
+    first, last = (0, count) if only < 0 else (only, only + 1)
+    while first < last and np.int32(pairs[first]) < least:
+        first += 1
+    while first < last and weight - np.int32(pairs[last - 1]) < least:
+        last -= 1
+    bar, hits, cut = best * (1.0 + BETTER) + base, 0, -1
+    lefts, found = pairs[first:last], scores[first:last]
+    for i in range(len(lefts)):
+        w, g = np.float64(np.int32(lefts[i])), np.float64(lefts[i] >> 32)
         a, c, r = w + l2, weight - w + l2, sum_ - g
-        product, squares = a * c, g * g * c + r * r * a
-        if squares > bar * product and (sign == 0 or sign * (r * a - g * c) >= 0.0):
-            gain = squares / product - base
-            if gain > best * (1.0 + BETTER):
-                best, cut = gain, i
+        found[i] = (g * g * c + r * r * a) / (a * c)
+        hits += found[i] > bar
+    if hits == 0:
+        return best, cut
+    for i in range(len(lefts)):
+        if found[i] > bar and (table[bins[first + i], 0] > 0 or only >= 0):
+            w, g = np.float64(np.int32(lefts[i])), np.float64(lefts[i] >> 32)
+            if sign == 0 or sign * ((sum_ - g) * (w + l2) - g * (weight - w + l2)) >= 0.0:
+                best, cut = found[i] - base, first + i
                 bar = best * (1.0 + BETTER) + base
     return best, cut
 
@@ -331,7 +339,7 @@ def find_split(hist, shift, n_bins, categorical, monotone, total, rules, seed, n
     base /= total[0] + rules[1]
     left = np.empty(width)
     bins, best_bins, key = np.empty(257, np.int64), np.empty(257, np.int64), np.empty(257)
-    plain = np.arange(257)
+    plain, pairs, scores = np.arange(257), np.empty(256, np.int64), np.empty(256)
     for j in range(len(n_bins)):
         first = j << np.int64(shift)
         last = n_bins[j] - 1
@@ -353,7 +361,9 @@ def find_split(hist, shift, n_bins, categorical, monotone, total, rules, seed, n
             size = count if has_missing and side == 0 else count - 1
             sign = monotone[j]
             if width == 2:
-                gain, cut = _scan_one(table, order, size, left, total, base, rules, sign, only, best_gain)
+                gain, cut = _scan_one(
+                    table, order, size, left, total, base, rules, sign, only, best_gain, pairs, scores
+                )
             else:
                 gain, cut = _scan(table, order, size, left, total, base, rules, sign, only, best_gain)
             if cut >= 0:
@@ -372,16 +382,18 @@ def partition(column, order, spare, begin, end, mask):
 
     `column` holds the codes of one feature: rows that are near each other are in one line of the cache.
     """
-    left, right = begin, begin
+    goes_left = np.empty(256, np.uint8)
+    for b in range(256):
+        goes_left[b] = _goes_left(mask, b)
+    left, right = np.uint64(begin), np.uint64(begin)
     for i in range(begin, end):
-        n = order[i]
-        c = column[np.uint64(n)]
-        goes = np.int64(mask[c >> 6] >> np.uint64(c & 63) & np.uint64(1))
+        n = order[np.uint64(i)]
+        goes = np.uint64(goes_left[np.uint64(column[np.uint64(n)])])
         order[left] = n  # both are written and one of them counts: no branch to guess
         spare[right] = n
         left += goes
-        right += 1 - goes
-    return left - begin
+        right += np.uint64(1) - goes
+    return np.int64(left) - begin
 
 
 @njit(cache=True, nogil=True)
@@ -398,6 +410,19 @@ def divide(nodes, node, n_nodes, middle, feature):
     nodes[large, SLOT], nodes[small, SLOT] = nodes[node, SLOT], (n_nodes + 1) // 2
     nodes[node, FEATURE], nodes[node, CHILD] = feature, n_nodes
     return small
+
+
+@njit(cache=True, nogil=True)
+def _add_up(table, out):
+    """Out = the sum of all bins."""
+    if len(out) == 2:  # pairs, as in `add_histogram`
+        pair = table.view(np.int64).sum()
+        out[0], out[1] = np.int32(pair), pair >> 32
+        return
+    out[:] = 0.0
+    for b in range(len(table)):
+        for k in range(len(out)):
+            out[k] += table[b, k]
 
 
 @njit(cache=True, nogil=True)
@@ -448,17 +473,13 @@ def grow(
         large = new
         if new > 0:
             large = new + 1 if new % 2 == 1 else new - 1
-            mine, theirs = hists[nodes[large, SLOT]], hists[nodes[new, SLOT]]
+            mine, theirs = hists[nodes[large, SLOT]].reshape(-1), hists[nodes[new, SLOT]].reshape(-1)
             for b in range(len(mine)):
-                for k in range(mine.shape[1]):
-                    mine[b, k] -= theirs[b, k]
+                mine[b] -= theirs[b]
         for node in range(min(new, large), max(new, large) + 1):
             gains[node] = 0.0
             hist = hists[nodes[node, SLOT]]
-            total[:] = 0.0
-            for b in range(n_bins[0]):
-                for k in range(len(total)):
-                    total[k] += hist[b, k]
+            _add_up(hist[: n_bins[0]], total)
             if nodes[node, DEPTH] < max_depth and total[0] >= 2.0 * rules[0]:
                 gains[node], splits[node] = find_split(
                     hist, shift, n_bins, categorical, monotone, total, rules, seed, node, masks[node]
