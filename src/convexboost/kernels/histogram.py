@@ -140,23 +140,42 @@ def add_pairs_sparse(
             out[rest, column[n]] -= w
 
 
+# As in kernels/trees.py: one output is known to the compiler, and unsigned indices are faster.
+
+
+@njit(cache=True, nogil=True)
+def _add_lookup(F, codes, table, start, stop, K):
+    for n in range(np.uint64(start), np.uint64(stop)):
+        c = np.uint64(codes[n])
+        for k in range(np.uint64(K)):
+            F[n, k] += table[c, k]
+
+
 @njit(cache=True, nogil=True)
 def add_lookup(F, codes, table, start, stop):
     """F[n, :] += table[codes[n], :] for rows start … stop − 1."""
-    for n in range(start, stop):
-        c = codes[n]
-        for k in range(F.shape[1]):
-            F[n, k] += table[c, k]
+    if F.shape[1] == 1:
+        _add_lookup(F, codes, table, start, stop, 1)
+    else:
+        _add_lookup(F, codes, table, start, stop, F.shape[1])
+
+
+@njit(cache=True, nogil=True)
+def _add_leaf_sums(leaf, weight, columns, out, K):
+    for n in range(np.uint64(len(leaf))):
+        to, w = np.uint64(leaf[n]), weight[n]
+        out[to, 0] += w
+        for k in range(np.uint64(K)):
+            out[to, np.uint64(1) + k] += w * columns[n, k]
 
 
 @njit(cache=True, nogil=True)
 def add_leaf_sums(leaf, weight, columns, out):
     """out[leaf of n] += weight and, behind it, weight · columns."""
-    for n in range(len(leaf)):
-        row, w = out[leaf[n]], weight[n]
-        row[0] += w
-        for k in range(columns.shape[1]):
-            row[1 + k] += w * columns[n, k]
+    if columns.shape[1] == 1:
+        _add_leaf_sums(leaf, weight, columns, out, 1)
+    else:
+        _add_leaf_sums(leaf, weight, columns, out, columns.shape[1])
 
 
 @njit(cache=True, nogil=True)

@@ -35,20 +35,43 @@ def n_columns(n_outputs: int) -> int:
 # -- the target ------------------------------------------------------------------------------------------
 
 
+# A loop over one output, known to the compiler, is none: `K` is a parameter of its own for that.  Unsigned
+# indices are not asked whether they count from the end.
+
+
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def _renew(D, factor, leaf, table, G, scale, weight, start, stop, K):
+    total = 0.0
+    for i in range(np.uint64(start), np.uint64(stop)):
+        out, square = np.uint64(leaf[i]), 0.0
+        for k in range(np.uint64(K)):
+            d = factor * (D[i, k] - table[out, k]) + scale * G[i, k]
+            D[i, k] = d
+            square += d * d
+        total += weight[i] * square
+    return total
+
+
+@njit(cache=True, nogil=True)
 def renew(D, factor, leaf, table, G, scale, weight, first, last, squares):
     """D ← factor (D − table[leaf]) + scale G; squares[b] = Σ weight ‖D‖² over the rows of block b."""
     n, K = D.shape
     for b in range(first, last):
-        squares[b] = 0.0
-        for i in range(b * ROWS, min((b + 1) * ROWS, n)):
-            row, out, add = D[i], table[leaf[i]], G[i]
-            square = 0.0
-            for k in range(K):
-                d = factor * (row[k] - out[k]) + scale * add[k]
-                row[k] = d
-                square += d * d
-            squares[b] += weight[i] * square
+        start, stop = b * ROWS, min((b + 1) * ROWS, n)
+        if K == 1:
+            squares[b] = _renew(D, factor, leaf, table, G, scale, weight, start, stop, 1)
+        else:
+            squares[b] = _renew(D, factor, leaf, table, G, scale, weight, start, stop, K)
+
+
+@njit(cache=True, nogil=True)
+def _quantise(D, whole, weight, scale, start, stop, V, K):
+    for i in range(np.uint64(start), np.uint64(stop)):
+        V[i, 0] = whole[i]
+        factor = scale if len(weight) == 0 else scale * weight[i]
+        times = whole[i] if len(weight) == 0 else np.int32(1)
+        for k in range(np.uint64(K)):
+            V[i, np.uint64(1) + k] = times * np.int32(np.rint(D[i, k] * factor))
 
 
 @njit(cache=True, nogil=True)
@@ -57,46 +80,60 @@ def quantise(D, whole, weight, scale, start, stop, V):
 
     Then a row with weight 2 is exactly the row twice.
     """
-    K = D.shape[1]
-    for i in range(start, stop):
-        V[i, 0] = whole[i]
-        factor = scale if len(weight) == 0 else scale * weight[i]
-        times = whole[i] if len(weight) == 0 else np.int32(1)
-        for k in range(K):
-            V[i, 1 + k] = times * np.int32(np.rint(D[i, k] * factor))
+    if D.shape[1] == 1:
+        _quantise(D, whole, weight, scale, start, stop, V, 1)
+    else:
+        _quantise(D, whole, weight, scale, start, stop, V, D.shape[1])
+
+
+@njit(cache=True, nogil=True)
+def _leaf_sums(leaf, D, weight, units, scale, start, stop, out, K):
+    for i in range(np.uint64(start), np.uint64(stop)):
+        row, factor = out[np.uint64(leaf[i])], weight[i] * scale
+        row[0] += np.int64(np.rint(weight[i] * units))
+        for k in range(np.uint64(K)):
+            row[np.uint64(1) + k] += np.int64(np.rint(D[i, k] * factor))
 
 
 @njit(cache=True, nogil=True)
 def leaf_sums(leaf, D, weight, units, scale, start, stop, out):
     """out[leaf of n] += units · weight and scale · weight · D, in whole numbers."""
-    for i in range(start, stop):
-        row, factor = out[leaf[i]], weight[i] * scale
-        row[0] += np.int64(np.rint(weight[i] * units))
-        for k in range(D.shape[1]):
-            row[1 + k] += np.int64(np.rint(D[i, k] * factor))
+    if D.shape[1] == 1:
+        _leaf_sums(leaf, D, weight, units, scale, start, stop, out, 1)
+    else:
+        _leaf_sums(leaf, D, weight, units, scale, start, stop, out, D.shape[1])
 
 
 # -- growing ---------------------------------------------------------------------------------------------
 
 
 @njit(cache=True, nogil=True)
+def _add_pairs(codes, shift, V, order, begin, end, out):
+    """Do what `add_histogram` does, for one output.
+
+    A sample's two numbers are one of 64 bits: weights are not negative and their sums have 31 bits, so
+    nothing is carried from one half to the other.  Two rows at a time: they do not wait for each other.
+    """
+    pairs, sums = V.view(np.int64), out.view(np.int64)
+    for i in range(np.uint64(begin), np.uint64(end), np.uint64(2)):
+        is_last = i + np.uint64(1) == np.uint64(end)
+        m = np.uint64(order[i])
+        n = m if is_last else np.uint64(order[i + np.uint64(1)])
+        v, w = pairs[m, 0], np.int64(0) if is_last else pairs[n, 0]
+        for j in range(np.uint64(codes.shape[1])):
+            sums[(j << shift) | np.uint64(codes[m, j]), 0] += v
+            sums[(j << shift) | np.uint64(codes[n, j]), 0] += w
+
+
+@njit(cache=True, nogil=True)
 def add_histogram(codes, shift, V, order, begin, end, out):
     """out[bin of n] += V[n] for the rows order[begin:end] and all features."""
     n_features, width = codes.shape[1], V.shape[1]
-    block = np.empty((BLOCK, n_features), np.uint8)
-    values = np.empty((BLOCK, width), np.int32)
-    # With one output a sample's two numbers are one of 64 bits: weights are not negative and their sums
-    # have 31 bits, so nothing is carried from one half to the other.
-    pairs, sums = values.view(np.int64), out.view(np.int64)
     if width == 2 and n_features < NARROW:
-        pairs = V.view(np.int64)
-        for i in range(begin, end):
-            n = np.uint64(order[i])
-            v = pairs[n, np.uint64(0)]
-            for j in range(n_features):
-                b = (np.uint64(j) << shift) | np.uint64(codes[n, np.uint64(j)])
-                sums[b, np.uint64(0)] += v
+        _add_pairs(codes, shift, V, order, begin, end, out)
         return
+    block, plain = np.empty((BLOCK, n_features), np.uint8), np.arange(BLOCK)
+    values = np.empty((BLOCK, width), np.int32)
     for start in range(begin, end, BLOCK):
         size = np.uint64(min(BLOCK, end - start))
         for i in range(size):  # these loads do not wait for each other
@@ -106,11 +143,7 @@ def add_histogram(codes, shift, V, order, begin, end, out):
             for k in range(width):
                 values[np.uint64(i), np.uint64(k)] = V[n, np.uint64(k)]
         if width == 2:
-            for i in range(size):
-                v = pairs[np.uint64(i), np.uint64(0)]
-                for j in range(n_features):
-                    b = (np.uint64(j) << shift) | np.uint64(block[np.uint64(i), np.uint64(j)])
-                    sums[b, np.uint64(0)] += v
+            _add_pairs(block, shift, values, plain, 0, size, out)
         else:
             for j in range(n_features):
                 first = np.uint64(j) << shift
@@ -265,7 +298,7 @@ def _write_mask(table, is_categorical, bins, missing_left, total, mask):
 def _scan_one(table, bins, count, left, total, base, rules, sign, only, best, pairs, scores):
     """Return what `_scan` does, for one output: all scores first, by vector instructions.
 
-    A bin is one number of 64 bits, as in `add_histogram`; so is a sum of bins.
+    A bin is one number of 64 bits, as in `_add_pairs`; so is a sum of bins.
     """
     least, l2, weight, sum_ = rules[0], rules[1], total[0], total[1]
     rows, pair = table.view(np.int64), np.int64(left[1]) << 32 | np.int64(left[0])
@@ -415,7 +448,7 @@ def divide(nodes, node, n_nodes, middle, feature):
 @njit(cache=True, nogil=True)
 def _add_up(table, out):
     """Out = the sum of all bins."""
-    if len(out) == 2:  # pairs, as in `add_histogram`
+    if len(out) == 2:  # as in `_add_pairs`
         pair = table.view(np.int64).sum()
         out[0], out[1] = np.int32(pair), pair >> 32
         return

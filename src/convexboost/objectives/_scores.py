@@ -107,17 +107,17 @@ class LocalScores:
             return None
         (weight, h), (leaf, values) = direction.terms[0], leaves
         shifts = self.objective.best_shifts(self._place(weight * values), leaf, len(values))
-        mass = np.bincount(leaf, self.objective.space.weight, len(shifts)).astype(float, copy=False)
 
         def pooled(leaves: Any, k: int) -> float:
             shift = self.objective.best_shift(self.F, leaf, leaves)
             if shift is None:  # the nearest to the best of each
-                return -float(np.average(shifts[leaves, k], weights=np.maximum(mass[leaves], 1e-300)))
+                mass = np.bincount(leaf, self.objective.space.weight, len(shifts))[leaves]
+                return -float(np.average(shifts[leaves, k], weights=np.maximum(mass, 1e-300)))
             return -float(shift[k])
 
         refitted = h.with_values(-shifts, pooled)
         values = refitted.leaves(self.inputs)[1]  # type: ignore[index]
-        found = Direction(((1.0, refitted),), math.sqrt(float(mass @ (values**2).sum(axis=1))))
+        found = Direction(((1.0, refitted),), math.nan)  # no projection: nobody asks for its length
         if not np.array_equal(values, -shifts) and not self.along(found)(-1.0) <= self.value():
             return None  # constraints took away what the leaves had gained
         return found
