@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from convexboost.kernels.histogram import leaf_tables
 from convexboost.kernels.trees import (
     BEGIN,
     CHILD,
@@ -250,9 +251,10 @@ def test_growing_in_one_go_or_with_pauses(binned, n_outputs):
         assert leaf_of_node[node] == leaf[i]
 
     D, weight = binned.G, binned.weight
-    sums = np.zeros((is_leaf.sum(), D.shape[1] + 1), np.int64)
+    tables = leaf_tables(is_leaf.sum(), D.shape[1], np.int64)
     for start, stop in ((0, 10), (10, n)):
-        leaf_sums(leaf, D, weight, 2.0**50, 2.0**40, start, stop, sums)
+        leaf_sums(leaf, D, weight, 2.0**50, 2.0**40, start, stop, tables)
+    sums = tables.sum(axis=0)
     expected = [weight[leaf == c] @ np.column_stack([np.ones(n), D])[leaf == c] for c in range(is_leaf.sum())]
     np.testing.assert_allclose(sums / 2.0 ** np.append(50, np.full(D.shape[1], 40)), expected, atol=1e-10)
     # The same tree twice, one after the other.

@@ -89,7 +89,7 @@ def quantise(D, whole, weight, scale, start, stop, V):
 @njit(cache=True, nogil=True)
 def _leaf_sums(leaf, D, weight, units, scale, start, stop, out, K):
     for i in range(np.uint64(start), np.uint64(stop)):
-        row, factor = out[np.uint64(leaf[i])], weight[i] * scale
+        row, factor = out[i & np.uint64(len(out) - 1), np.uint64(leaf[i])], weight[i] * scale
         row[0] += np.int64(np.rint(weight[i] * units))
         for k in range(np.uint64(K)):
             row[np.uint64(1) + k] += np.int64(np.rint(D[i, k] * factor))
@@ -97,7 +97,7 @@ def _leaf_sums(leaf, D, weight, units, scale, start, stop, out, K):
 
 @njit(cache=True, nogil=True)
 def leaf_sums(leaf, D, weight, units, scale, start, stop, out):
-    """out[leaf of n] += units · weight and scale · weight · D, in whole numbers."""
+    """Add units · weight and scale · weight · D, in whole numbers, to `leaf_tables`."""
     if D.shape[1] == 1:
         _leaf_sums(leaf, D, weight, units, scale, start, stop, out, 1)
     else:

@@ -26,7 +26,7 @@ from convexboost.core import (
     Term,
 )
 from convexboost.kernels import parallel
-from convexboost.kernels.histogram import add_lookup
+from convexboost.kernels.histogram import add_lookup, leaf_tables
 from convexboost.kernels.trees import (
     BETTER,
     CHILD,
@@ -288,9 +288,9 @@ class TreeSet(RowSet):
         largest = power_above(norm)
 
         def task(start: int, stop: int) -> None:
-            out = np.zeros((n_leaves, D.shape[1] + 1), np.int64)
+            out = leaf_tables(n_leaves, D.shape[1], np.int64)
             leaf_sums(leaf, D, self.space.weight, EXACT, EXACT / largest, start, stop, out)
-            found.append(out)
+            found.append(out.sum(axis=0))
 
         self.share_out(task, len(D), 2.0 * D.size)
         return np.append(1.0, np.full(D.shape[1], largest)) / EXACT * sum(found)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from convexboost.core import KINK, Array, Constants, FunctionSpace, Gradient, PairGradient, blocks
 from convexboost.kernels import parallel, quantiles
-from convexboost.kernels.histogram import add_leaf_sums, add_lookup, add_pair_sums
+from convexboost.kernels.histogram import add_leaf_sums, add_lookup, add_pair_sums, leaf_tables
 from convexboost.objectives._refit import PRIOR_ROWS, Place, damped_newton, proximal_step, roots
 from convexboost.objectives._scores import LocalScores, Lookup
 from convexboost.objectives._start import minimise
@@ -488,7 +488,7 @@ class Pointwise(Functional):
         """
         G = here.values
         bounds = range(0, len(G), ROWS)
-        parts = np.zeros((len(bounds), 2, n_leaves, 1 + self.n_outputs))
+        parts = [[leaf_tables(n_leaves, self.n_outputs) for _ in range(2)] for _ in bounds]
 
         def task(first: int, last: int) -> None:
             for b in range(first, last):
@@ -499,10 +499,10 @@ class Pointwise(Functional):
                     first_order = first_order + self.l2 * (at.F[rows] - at.base[rows])
                     second = second + self.l2
                 for order, found in enumerate((first_order, second)):
-                    add_leaf_sums(leaf[rows], self.space.weight[rows], found, parts[b, order])
+                    add_leaf_sums(leaf[rows], self.space.weight[rows], found, parts[b][order])
 
         parallel.run(task, len(bounds), 8.0 * G.size, at.n_threads)
-        first, second = parts.sum(axis=0)[:, :, 1:]
+        first, second = np.sum(parts, axis=(0, 2))[:, :, 1:]
         return first, second
 
     def best_shift(self, F: Array, leaf: Any, leaves: Any) -> Array | None:
@@ -572,18 +572,18 @@ def leaf_quantiles(residuals: Array, weight: Array, leaf: Any, n_leaves: int, q:
 
 def leaf_sums(columns: Array, weight: Array, leaf: Any, n_leaves: int) -> Array:
     """Return Σ p_n and, behind it, Σ p_n columns_n over the rows of each leaf."""
-    out = np.zeros((n_leaves, 1 + columns.shape[1]))
+    out = leaf_tables(n_leaves, columns.shape[1])
     add_leaf_sums(leaf, weight, np.ascontiguousarray(columns), out)
-    return out
+    return out.sum(axis=0)
 
 
 def gradient_sums(gradient: Gradient, weight: Array, leaf: Any, n_leaves: int) -> Array:
     """Return Σ p_n and, behind it, Σ p_n ∇_n over the rows of each leaf; two numbers a row may say it all."""
     if not isinstance(gradient, PairGradient):
         return leaf_sums(gradient.values, weight, leaf, n_leaves)
-    out = np.zeros((n_leaves, 1 + gradient.n_outputs))
+    out = leaf_tables(n_leaves, gradient.n_outputs)
     add_pair_sums(leaf, weight, gradient.plus, gradient.minus, out)
-    return out
+    return out.sum(axis=0)
 
 
 def leaf_means(columns: Array, weight: Array, leaf: Any, n_leaves: int) -> Array:
