@@ -163,7 +163,7 @@ class RowLoss(Loss):
     is called on blocks of rows.
     """
 
-    #: Whether several threads may call `evaluate` at once, on different rows.
+    #: Whether several threads may call `evaluate` and `prox` at once, on different rows.
     thread_safe: bool = True
 
     @abstractmethod
@@ -313,6 +313,11 @@ class Functional(ABC):
         """Yield rows and their share in R: temporary arrays stay small where rows are not coupled."""
         yield slice(None), self
 
+    @property
+    def thread_safe(self) -> bool:
+        """Return whether several threads may ask parts of it at once."""
+        return False
+
     def start(self) -> Array:
         """Return the best constant function."""
         return self.search_start()
@@ -395,6 +400,11 @@ class Pointwise(Functional):
         """Cut the rows into blocks."""
         return ((rows, self.part(rows)) for rows in blocks(self.space.n_samples, self.n_outputs))
 
+    @property
+    def thread_safe(self) -> bool:
+        """Return the loss's word."""
+        return self.loss.thread_safe
+
     def start(self) -> Array:
         """Return the loss's own best constant."""
         return self.loss.best_constant(self.y, self.n_outputs, self.space)
@@ -456,17 +466,18 @@ class Pointwise(Functional):
         def search(toward: Array, first: float, apart: bool = False) -> Array:
             """Return the best multiple of a direction in each leaf, or in each leaf and output."""
 
+            def along(slopes: Array) -> Array:
+                return (toward * slopes).ravel() if apart else (toward * slopes).sum(axis=1)
+
             def slopes(steps: Array) -> Array:
-                along = toward * slope(steps.reshape(n_leaves, -1) * toward)
-                return along.ravel() if apart else along.sum(axis=1)
+                return along(slope(steps.reshape(n_leaves, -1) * toward))
 
-            steps = roots(slopes, toward.size if apart else n_leaves, first)
-            return steps.reshape(n_leaves, -1) * toward
+            return roots(slopes, along(found[:, 1:]), first).reshape(n_leaves, -1) * toward
 
+        found = sums(here, at.F)
         if formula is not None:
             prior = 0.0  # what a formula gives is not in need of it
             return search(formula, 1.0)
-        found = sums(here, at.F)
         toward, first = -found[:, 1:] / np.maximum(found[:, :1], 1e-300), 1.0 / at.curvature
         if self.envelope > 0.0:  # its gradient knows more of the kinks than a subgradient
             toward = -at.values

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from convexboost.core import Array, Constants, Direction, Gradient, Move, PairGradient, Ray, RidgeGradient
+from convexboost.kernels import parallel
 from convexboost.kernels.histogram import add_lookup
 from convexboost.objectives._refit import Place
 
@@ -124,8 +125,7 @@ class LocalScores:
 
     def _place(self, values: Array) -> Place:
         self._evaluate()
-        n_threads = getattr(self.inputs, "n_threads", 1)
-        return Place(self.F, self.base, self._plain, values, self._curvature, n_threads)
+        return Place(self.F, self.base, self._plain, values, self._curvature, self._n_threads)
 
     @cached_property
     def _curvature(self) -> float:
@@ -166,14 +166,23 @@ class LocalScores:
         if not value > floor or gradient.norm == 0.0:
             return gradient
         size = self.objective.envelope * (value - floor) / gradient.norm**2
-        X = self.objective.prox(self._F, size)
-        assert X is not None
-        return Gradient((self._F - X) / size, self.objective.space)
+        parts, F, G = list(self.objective.parts()), self._F, np.empty_like(self._F)
+
+        def task(first: int, last: int) -> None:
+            for rows, part in parts[first:last]:
+                G[rows] = (F[rows] - part.prox(F[rows], size)) / size
+
+        parallel.run(task, len(parts), 20.0 * F.size, self._n_threads if parts[0][1].thread_safe else 1)
+        return Gradient(G, self.objective.space)
+
+    @property
+    def _n_threads(self) -> int:
+        return getattr(self.inputs, "n_threads", 1)
 
     def _evaluate(self) -> tuple[float, Gradient]:
         if self._evaluated is None:
-            objective, n_threads = self.objective, getattr(self.inputs, "n_threads", 1)
-            value, gradient = objective.advance(self._F, self._pending, self._before, n_threads)
+            objective = self.objective
+            value, gradient = objective.advance(self._F, self._pending, self._before, self._n_threads)
             self._pending, self._before = None, gradient if isinstance(gradient, PairGradient) else None
             self._plain = gradient
             if objective.envelope > 0.0:
