@@ -448,7 +448,7 @@ class Pointwise(Functional):
         if formula is None and self._bends:
             first_order, second = self._second_order(at, here, leaf, n_leaves)
             return damped_newton(first_order, second, prior, self.loss.couples_outputs)
-        trial, moved = at.F.copy(), np.zeros((n_leaves, self.n_outputs))
+        trial, moved, last = at.F.copy(), np.zeros((n_leaves, self.n_outputs)), here
 
         def sums(gradient: Gradient, F: Array) -> Array:
             """Return the sums of a gradient at F in the leaves, that of the ridge term included."""
@@ -459,9 +459,10 @@ class Pointwise(Functional):
 
         def slope(shifts: Array) -> Array:
             """Move the trial scores there, in the pass that evaluates the loss."""
-            gradient = self.advance(trial, (leaf, shifts - moved), None, at.n_threads)[1]
+            nonlocal last
+            last = self.advance(trial, (leaf, shifts - moved), last, at.n_threads)[1]
             moved[:] = shifts
-            return sums(gradient, trial)[:, 1:] + prior * shifts
+            return sums(last, trial)[:, 1:] + prior * shifts
 
         def search(toward: Array, first: float, apart: bool = False) -> Array:
             """Return the best multiple of a direction in each leaf, or in each leaf and output."""
