@@ -185,8 +185,9 @@ def test_growing_in_one_go_or_with_pauses(binned, n_outputs):
     """A node left to the caller becomes what it would have become; rows end in their leaves."""
     codes, V = rows_of(binned, n_outputs)
     n, width, max_leaves = len(V), V.shape[1], 6
+    features = np.array([3, 1, 5])
     columns = np.zeros((7, n), np.uint8)  # among others that are not to be used
-    columns[[3, 1, 5]] = codes.T
+    columns[features] = codes.T
     found = []
     for max_rows in (np.inf, 0.0):
         order, spare = np.arange(n, dtype=np.int32), np.empty(n, np.int32)
@@ -202,7 +203,7 @@ def test_growing_in_one_go_or_with_pauses(binned, n_outputs):
             n_nodes, large = grow(
                 codes,
                 columns,
-                np.array([3, 1, 5]),
+                features,
                 SHIFT,
                 np.diff(binned.offsets),
                 np.zeros(3, bool),
@@ -224,10 +225,10 @@ def test_growing_in_one_go_or_with_pauses(binned, n_outputs):
             new = -1
             if large >= 0:
                 begin, end = nodes[large, :2]
-                column = np.ascontiguousarray(codes[:, splits[large]])
-                middle = begin + partition(column, order, spare, begin, end, masks[large])
+                feature = features[splits[large]]
+                middle = begin + partition(columns[feature], order, spare, begin, end, masks[large])
                 order[middle:end] = spare[begin : begin + end - middle]
-                new = divide(nodes, large, n_nodes, middle, splits[large])
+                new = divide(nodes, large, n_nodes, middle, feature)
                 n_nodes += 2
             pauses += 1
         found.append((nodes[:n_nodes].copy(), masks[:n_nodes].copy(), order.copy()))
@@ -236,6 +237,7 @@ def test_growing_in_one_go_or_with_pauses(binned, n_outputs):
         np.testing.assert_array_equal(a, b)
 
     nodes, masks, order = found[0]
+    codes = np.ascontiguousarray(columns.T)
     is_leaf = nodes[:, FEATURE] < 0
     leaf_of_node = (np.cumsum(is_leaf) - 1).astype(np.int32)
     assert sorted(np.concatenate([order[a:b] for a, b in nodes[is_leaf][:, [BEGIN, END]]])) == list(range(n))

@@ -523,10 +523,10 @@ def grow(
         begin, end = nodes[best, BEGIN], nodes[best, END]
         if end - begin > max_rows:
             return n_nodes, best
-        column = columns[features[splits[best]]]
-        middle = begin + partition(column, order, spare, begin, end, masks[best])
+        feature = features[splits[best]]
+        middle = begin + partition(columns[feature], order, spare, begin, end, masks[best])
         order[middle:end] = spare[begin : begin + end - middle]
-        new = divide(nodes, best, n_nodes, middle, splits[best])
+        new = divide(nodes, best, n_nodes, middle, feature)
         n_nodes += 2
         if (n_nodes + 1) // 2 < max_leaves:  # else nobody will ask
             hist = hists[nodes[new, SLOT]]

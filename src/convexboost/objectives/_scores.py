@@ -170,7 +170,9 @@ class LocalScores:
 
         def task(first: int, last: int) -> None:
             for rows, part in parts[first:last]:
-                G[rows] = (F[rows] - part.prox(F[rows], size)) / size
+                X = part.prox(F[rows], size)
+                assert X is not None
+                G[rows] = (F[rows] - X) / size
 
         parallel.run(task, len(parts), 20.0 * F.size, self._n_threads if parts[0][1].thread_safe else 1)
         return Gradient(G, self.objective.space)
