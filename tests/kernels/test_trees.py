@@ -9,6 +9,7 @@ from convexboost.kernels.trees import (
     CHILD,
     END,
     FEATURE,
+    LARGEST,
     NARROW,
     ROWS,
     _draw,
@@ -135,6 +136,30 @@ def test_split(binned, categorical, seed, n_outputs):
     )
     assert (gain, feature) == (pytest.approx(expected[0], rel=1e-9), expected[1])
     assert bits(mask, 256) == set(expected[2])
+
+
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("sign", [-1, 0, 1])
+def test_one_output_is_a_vector_of_one(sign, missing):
+    """Weight and target in one number of 64 bits are what they are apart, up to the largest sums."""
+    n_bins, n = np.array([255, 7]), 300
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        codes = rng.integers(0, n_bins if missing else n_bins - 1, (n, 2)).astype(np.uint8)
+        targets = rng.normal(size=n)
+        whole = np.trunc(targets * LARGEST / np.abs(targets).sum())
+        wide = np.zeros((n, 8), np.int32)
+        wide[:, 0], wide[:, 1] = rng.integers(1, 4, n), whole
+        found = []
+        for V in (np.ascontiguousarray(wide[:, :2]), wide):
+            hist, mask = np.zeros((2 << 8, V.shape[1]), np.int32), np.zeros(4, np.uint64)
+            add_histogram(codes, SHIFT, V, np.arange(n, dtype=np.int32), 0, n, hist)
+            kinds, signs, rules = np.zeros(2, bool), np.full(2, sign), np.array([5.0, 1.5, 0.0])
+            total = V.sum(axis=0).astype(float)
+            gain, feature = find_split(hist, SHIFT, n_bins, kinds, signs, total, rules, 0, 0, mask)
+            found.append((gain, feature, bits(mask, 256)))
+        assert found[0] == (pytest.approx(found[1][0], rel=1e-9), *found[1][1:])
+        assert sign != 0 or found[0][0] > 0.0
 
 
 def test_rounding_does_not_order_categories():

@@ -35,8 +35,8 @@ def n_columns(n_outputs: int) -> int:
 # -- the target ------------------------------------------------------------------------------------------
 
 
-# A loop over one output, known to the compiler, is none: `K` is a parameter of its own for that.  Unsigned
-# indices are not asked whether they count from the end.
+# A loop over one output, known to the compiler, is none: hence `K`, a parameter of its own.  Unsigned indices
+# are not asked whether they count from the end.
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
@@ -449,7 +449,9 @@ def divide(nodes, node, n_nodes, middle, feature):
 def _add_up(table, out):
     """Out = the sum of all bins."""
     if len(out) == 2:  # as in `_add_pairs`
-        pair = table.view(np.int64).sum()
+        rows, pair = table.view(np.int64), np.int64(0)
+        for b in range(len(rows)):
+            pair += rows[b, 0]
         out[0], out[1] = np.int32(pair), pair >> 32
         return
     out[:] = 0.0

@@ -19,7 +19,7 @@ def _rows(
 ) -> float:
     total = 0.0
     for n in range(np.uint64(start), np.uint64(stop)):
-        c, square = np.uint64(codes[n]) if len(codes) > 0 else np.uint64(0), 0.0
+        c, square = np.uint64(codes[n]), 0.0
         for k in range(np.uint64(K)):
             f = F[n, k] + table[c, k]
             F[n, k], G[n, k] = f, f - y[n, k]
@@ -40,7 +40,7 @@ def _sweep(
     first: int,
     last: int,
 ) -> None:
-    """Add table[codes] to F (empty `codes`: all 0); G = F − y, values[b] = Σ weight ½ ‖G‖² over block b."""
+    """Add table[codes] to F; G = F − y, values[b] = Σ weight ½ ‖G‖² over block b."""
     n, K = F.shape
     for b in range(first, last):
         start, stop = b * BLOCK, min((b + 1) * BLOCK, n)
@@ -76,11 +76,12 @@ class HalfSquared(RowLoss):
         n_threads: int,
     ) -> tuple[float, Gradient]:
         """Move and evaluate in one pass over the scores."""
+        if lookup is None:
+            return super().advance(F, y, space, None, before, n_threads)
         G, values = np.empty(F.shape), np.empty(-(-len(F) // BLOCK))
-        codes, table = lookup or (np.empty(0, np.uint8), np.zeros((1, F.shape[1])))
 
         def task(first: int, last: int) -> None:
-            _sweep(F, y, space.weight, codes, table, G, values, first, last)
+            _sweep(F, y, space.weight, *lookup, G, values, first, last)
 
         parallel.run(task, len(values), 2 * F.size, n_threads)
         return math.fsum(values), Gradient(G, space)
