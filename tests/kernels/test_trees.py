@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 
+from convexboost.kernels.histogram import leaf_tables
 from convexboost.kernels.trees import (
     BEGIN,
     CHILD,
     END,
     FEATURE,
+    LARGEST,
     NARROW,
     ROWS,
     _draw,
@@ -136,6 +138,30 @@ def test_split(binned, categorical, seed, n_outputs):
     assert bits(mask, 256) == set(expected[2])
 
 
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("sign", [-1, 0, 1])
+def test_one_output_is_a_vector_of_one(sign, missing):
+    """Weight and target in one number of 64 bits are what they are apart, up to the largest sums."""
+    n_bins, n = np.array([255, 7]), 300
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        codes = rng.integers(0, n_bins if missing else n_bins - 1, (n, 2)).astype(np.uint8)
+        targets = rng.normal(size=n)
+        whole = np.trunc(targets * LARGEST / np.abs(targets).sum())
+        wide = np.zeros((n, 8), np.int32)
+        wide[:, 0], wide[:, 1] = rng.integers(1, 4, n), whole
+        found = []
+        for V in (np.ascontiguousarray(wide[:, :2]), wide):
+            hist, mask = np.zeros((2 << 8, V.shape[1]), np.int32), np.zeros(4, np.uint64)
+            add_histogram(codes, SHIFT, V, np.arange(n, dtype=np.int32), 0, n, hist)
+            kinds, signs, rules = np.zeros(2, bool), np.full(2, sign), np.array([5.0, 1.5, 0.0])
+            total = V.sum(axis=0).astype(float)
+            gain, feature = find_split(hist, SHIFT, n_bins, kinds, signs, total, rules, 0, 0, mask)
+            found.append((gain, feature, bits(mask, 256)))
+        assert found[0] == (pytest.approx(found[1][0], rel=1e-9), *found[1][1:])
+        assert sign != 0 or found[0][0] > 0.0
+
+
 def test_rounding_does_not_order_categories():
     """Categories 1 and 2 have the same mean but for rounding: this must not decide which comes first."""
     for noise in (-1, 0, 1):
@@ -184,8 +210,9 @@ def test_growing_in_one_go_or_with_pauses(binned, n_outputs):
     """A node left to the caller becomes what it would have become; rows end in their leaves."""
     codes, V = rows_of(binned, n_outputs)
     n, width, max_leaves = len(V), V.shape[1], 6
+    features = np.array([3, 1, 5])
     columns = np.zeros((7, n), np.uint8)  # among others that are not to be used
-    columns[[3, 1, 5]] = codes.T
+    columns[features] = codes.T
     found = []
     for max_rows in (np.inf, 0.0):
         order, spare = np.arange(n, dtype=np.int32), np.empty(n, np.int32)
@@ -201,7 +228,7 @@ def test_growing_in_one_go_or_with_pauses(binned, n_outputs):
             n_nodes, large = grow(
                 codes,
                 columns,
-                np.array([3, 1, 5]),
+                features,
                 SHIFT,
                 np.diff(binned.offsets),
                 np.zeros(3, bool),
@@ -223,10 +250,10 @@ def test_growing_in_one_go_or_with_pauses(binned, n_outputs):
             new = -1
             if large >= 0:
                 begin, end = nodes[large, :2]
-                column = np.ascontiguousarray(codes[:, splits[large]])
-                middle = begin + partition(column, order, spare, begin, end, masks[large])
+                feature = features[splits[large]]
+                middle = begin + partition(columns[feature], order, spare, begin, end, masks[large])
                 order[middle:end] = spare[begin : begin + end - middle]
-                new = divide(nodes, large, n_nodes, middle, splits[large])
+                new = divide(nodes, large, n_nodes, middle, feature)
                 n_nodes += 2
             pauses += 1
         found.append((nodes[:n_nodes].copy(), masks[:n_nodes].copy(), order.copy()))
@@ -235,6 +262,7 @@ def test_growing_in_one_go_or_with_pauses(binned, n_outputs):
         np.testing.assert_array_equal(a, b)
 
     nodes, masks, order = found[0]
+    codes = np.ascontiguousarray(columns.T)
     is_leaf = nodes[:, FEATURE] < 0
     leaf_of_node = (np.cumsum(is_leaf) - 1).astype(np.int32)
     assert sorted(np.concatenate([order[a:b] for a, b in nodes[is_leaf][:, [BEGIN, END]]])) == list(range(n))
@@ -250,9 +278,10 @@ def test_growing_in_one_go_or_with_pauses(binned, n_outputs):
         assert leaf_of_node[node] == leaf[i]
 
     D, weight = binned.G, binned.weight
-    sums = np.zeros((is_leaf.sum(), D.shape[1] + 1), np.int64)
+    tables = leaf_tables(is_leaf.sum(), D.shape[1], np.int64)
     for start, stop in ((0, 10), (10, n)):
-        leaf_sums(leaf, D, weight, 2.0**50, 2.0**40, start, stop, sums)
+        leaf_sums(leaf, D, weight, 2.0**50, 2.0**40, start, stop, tables)
+    sums = tables.sum(axis=0)
     expected = [weight[leaf == c] @ np.column_stack([np.ones(n), D])[leaf == c] for c in range(is_leaf.sum())]
     np.testing.assert_allclose(sums / 2.0 ** np.append(50, np.full(D.shape[1], 40)), expected, atol=1e-10)
     # The same tree twice, one after the other.

@@ -3,11 +3,16 @@
 `codes` is (n_features, n_samples) uint8; bin b of feature j is row offsets[j] + b of every table.
 """
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 
 #: Rows handled together: their gradients stay in the cache while all features are visited.
 BLOCK = 512
+#: Tables that rows are added to in turn (a power of two): rows next to each other are in the same leaf as a
+#: rule, and one need not wait for the other.
+APART = 4
 
 
 @njit(cache=True, nogil=True)
@@ -140,30 +145,54 @@ def add_pairs_sparse(
             out[rest, column[n]] -= w
 
 
+def leaf_tables(n_leaves: int, n_outputs: int, dtype: type = float) -> Any:
+    """Return zeros for the sums in leaves, tables of weight and outputs that are to be added up."""
+    return np.zeros((APART if n_outputs == 1 else 1, n_leaves, 1 + n_outputs), dtype)
+
+
+# As in kernels/trees.py: one output is known to the compiler, and unsigned indices are faster.
+
+
 @njit(cache=True, nogil=True)
-def add_lookup(F, codes, table, start, stop):
-    """F[n, :] += table[codes[n], :] for rows start … stop − 1."""
-    for n in range(start, stop):
-        c = codes[n]
-        for k in range(F.shape[1]):
+def _add_lookup(F, codes, table, start, stop, K):
+    for n in range(np.uint64(start), np.uint64(stop)):
+        c = np.uint64(codes[n])
+        for k in range(np.uint64(K)):
             F[n, k] += table[c, k]
 
 
 @njit(cache=True, nogil=True)
-def add_leaf_sums(leaf, weight, columns, out):
-    """out[leaf of n] += weight and, behind it, weight · columns."""
-    for n in range(len(leaf)):
-        row, w = out[leaf[n]], weight[n]
+def add_lookup(F, codes, table, start, stop):
+    """F[n, :] += table[codes[n], :] for rows start … stop − 1."""
+    if F.shape[1] == 1:
+        _add_lookup(F, codes, table, start, stop, 1)
+    else:
+        _add_lookup(F, codes, table, start, stop, F.shape[1])
+
+
+@njit(cache=True, nogil=True)
+def _add_leaf_sums(leaf, weight, columns, out, K):
+    for n in range(np.uint64(len(leaf))):
+        row, w = out[n & np.uint64(len(out) - 1), np.uint64(leaf[n])], weight[n]
         row[0] += w
-        for k in range(columns.shape[1]):
-            row[1 + k] += w * columns[n, k]
+        for k in range(np.uint64(K)):
+            row[np.uint64(1) + k] += w * columns[n, k]
+
+
+@njit(cache=True, nogil=True)
+def add_leaf_sums(leaf, weight, columns, out):
+    """Add weight and, behind it, weight · columns to `leaf_tables`."""
+    if columns.shape[1] == 1:
+        _add_leaf_sums(leaf, weight, columns, out, 1)
+    else:
+        _add_leaf_sums(leaf, weight, columns, out, columns.shape[1])
 
 
 @njit(cache=True, nogil=True)
 def add_pair_sums(leaf, weight, plus, minus, out):
     """Add what `add_leaf_sums` would for columns e_plus − e_minus, and 0 where plus is −1."""
-    for n in range(len(leaf)):
-        row, w = out[leaf[n]], weight[n]
+    for n in range(np.uint64(len(leaf))):
+        row, w = out[n & np.uint64(len(out) - 1), np.uint64(leaf[n])], weight[n]
         row[0] += w
         if plus[n] >= 0:
             row[1 + plus[n]] += w

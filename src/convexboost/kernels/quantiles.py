@@ -6,40 +6,29 @@ from numba import njit
 
 @njit(cache=True, nogil=True)
 def _select(values, units, low, high, wanted):
-    """Return the smallest of values[low:high] with at least `wanted` units at or below it; reorders them."""
-    high -= 1
+    """Return the smallest of values[low:high] with at least `wanted` units at or below it; overwrites them.
+
+    What is kept is moved to the front: all are written and some count, so there is no branch to guess.
+    """
+    pivot = values[low]
     while low < high:
-        a, b, c = values[low], values[(low + high) // 2], values[high]
+        a, b, c = values[low], values[(low + high) // 2], values[high - 1]
         pivot = max(min(a, b), min(max(a, b), c))
-        below, at, above = (
-            low,
-            low,
-            high,
-        )  # values[low:below] < pivot, [below:at] = pivot, [above + 1:] > pivot
         less, equal = 0, 0
-        while at <= above:
-            value, unit = values[at], units[at]
-            if value < pivot:
-                less += unit
-                values[at], units[at] = values[below], units[below]
-                values[below], units[below] = value, unit
-                below += 1
-                at += 1
-            elif value > pivot:
-                values[at], units[at] = values[above], units[above]
-                values[above], units[above] = value, unit
-                above -= 1
-            else:
-                equal += unit
-                at += 1
-        if wanted <= less:
-            high = below - 1
-        elif wanted <= less + equal:
-            return pivot
-        else:
-            wanted -= less + equal
-            low = min(above + 1, high)
-    return values[low]
+        for i in range(np.uint64(low), np.uint64(high)):
+            less += units[i] if values[i] < pivot else 0
+            equal += units[i] if values[i] == pivot else 0
+        if less < wanted <= less + equal:
+            break
+        is_below = wanted <= less
+        wanted -= 0 if is_below else less + equal
+        kept = np.uint64(low)
+        for i in range(np.uint64(low), np.uint64(high)):
+            value = values[i]
+            values[kept], units[kept] = value, units[i]
+            kept += np.uint64(value < pivot if is_below else value > pivot)
+        high = np.int64(kept)
+    return pivot
 
 
 @njit(cache=True, nogil=True)

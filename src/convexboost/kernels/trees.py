@@ -35,20 +35,43 @@ def n_columns(n_outputs: int) -> int:
 # -- the target ------------------------------------------------------------------------------------------
 
 
+# A loop over one output, known to the compiler, is none: hence `K`, a parameter of its own.  Unsigned indices
+# are not asked whether they count from the end.
+
+
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def _renew(D, factor, leaf, table, G, scale, weight, start, stop, K):
+    total = 0.0
+    for i in range(np.uint64(start), np.uint64(stop)):
+        out, square = np.uint64(leaf[i]), 0.0
+        for k in range(np.uint64(K)):
+            d = factor * (D[i, k] - table[out, k]) + scale * G[i, k]
+            D[i, k] = d
+            square += d * d
+        total += weight[i] * square
+    return total
+
+
+@njit(cache=True, nogil=True)
 def renew(D, factor, leaf, table, G, scale, weight, first, last, squares):
     """D ← factor (D − table[leaf]) + scale G; squares[b] = Σ weight ‖D‖² over the rows of block b."""
     n, K = D.shape
     for b in range(first, last):
-        squares[b] = 0.0
-        for i in range(b * ROWS, min((b + 1) * ROWS, n)):
-            row, out, add = D[i], table[leaf[i]], G[i]
-            square = 0.0
-            for k in range(K):
-                d = factor * (row[k] - out[k]) + scale * add[k]
-                row[k] = d
-                square += d * d
-            squares[b] += weight[i] * square
+        start, stop = b * ROWS, min((b + 1) * ROWS, n)
+        if K == 1:
+            squares[b] = _renew(D, factor, leaf, table, G, scale, weight, start, stop, 1)
+        else:
+            squares[b] = _renew(D, factor, leaf, table, G, scale, weight, start, stop, K)
+
+
+@njit(cache=True, nogil=True)
+def _quantise(D, whole, weight, scale, start, stop, V, K):
+    for i in range(np.uint64(start), np.uint64(stop)):
+        V[i, 0] = whole[i]
+        factor = scale if len(weight) == 0 else scale * weight[i]
+        times = whole[i] if len(weight) == 0 else np.int32(1)
+        for k in range(np.uint64(K)):
+            V[i, np.uint64(1) + k] = times * np.int32(np.rint(D[i, k] * factor))
 
 
 @njit(cache=True, nogil=True)
@@ -57,46 +80,60 @@ def quantise(D, whole, weight, scale, start, stop, V):
 
     Then a row with weight 2 is exactly the row twice.
     """
-    K = D.shape[1]
-    for i in range(start, stop):
-        V[i, 0] = whole[i]
-        factor = scale if len(weight) == 0 else scale * weight[i]
-        times = whole[i] if len(weight) == 0 else np.int32(1)
-        for k in range(K):
-            V[i, 1 + k] = times * np.int32(np.rint(D[i, k] * factor))
+    if D.shape[1] == 1:
+        _quantise(D, whole, weight, scale, start, stop, V, 1)
+    else:
+        _quantise(D, whole, weight, scale, start, stop, V, D.shape[1])
+
+
+@njit(cache=True, nogil=True)
+def _leaf_sums(leaf, D, weight, units, scale, start, stop, out, K):
+    for i in range(np.uint64(start), np.uint64(stop)):
+        row, factor = out[i & np.uint64(len(out) - 1), np.uint64(leaf[i])], weight[i] * scale
+        row[0] += np.int64(np.rint(weight[i] * units))
+        for k in range(np.uint64(K)):
+            row[np.uint64(1) + k] += np.int64(np.rint(D[i, k] * factor))
 
 
 @njit(cache=True, nogil=True)
 def leaf_sums(leaf, D, weight, units, scale, start, stop, out):
-    """out[leaf of n] += units · weight and scale · weight · D, in whole numbers."""
-    for i in range(start, stop):
-        row, factor = out[leaf[i]], weight[i] * scale
-        row[0] += np.int64(np.rint(weight[i] * units))
-        for k in range(D.shape[1]):
-            row[1 + k] += np.int64(np.rint(D[i, k] * factor))
+    """Add units · weight and scale · weight · D, in whole numbers, to `leaf_tables`."""
+    if D.shape[1] == 1:
+        _leaf_sums(leaf, D, weight, units, scale, start, stop, out, 1)
+    else:
+        _leaf_sums(leaf, D, weight, units, scale, start, stop, out, D.shape[1])
 
 
 # -- growing ---------------------------------------------------------------------------------------------
 
 
 @njit(cache=True, nogil=True)
+def _add_pairs(codes, shift, V, order, begin, end, out):
+    """Do what `add_histogram` does, for one output.
+
+    A sample's two numbers are one of 64 bits: weights are not negative and their sums have 31 bits, so
+    nothing is carried from one half to the other.  Two rows at a time: they do not wait for each other.
+    """
+    pairs, sums = V.view(np.int64), out.view(np.int64)
+    for i in range(np.uint64(begin), np.uint64(end), np.uint64(2)):
+        is_last = i + np.uint64(1) == np.uint64(end)
+        m = np.uint64(order[i])
+        n = m if is_last else np.uint64(order[i + np.uint64(1)])
+        v, w = pairs[m, 0], np.int64(0) if is_last else pairs[n, 0]
+        for j in range(np.uint64(codes.shape[1])):
+            sums[(j << shift) | np.uint64(codes[m, j]), 0] += v
+            sums[(j << shift) | np.uint64(codes[n, j]), 0] += w
+
+
+@njit(cache=True, nogil=True)
 def add_histogram(codes, shift, V, order, begin, end, out):
     """out[bin of n] += V[n] for the rows order[begin:end] and all features."""
     n_features, width = codes.shape[1], V.shape[1]
-    block = np.empty((BLOCK, n_features), np.uint8)
-    values = np.empty((BLOCK, width), np.int32)
-    # With one output a sample's two numbers are one of 64 bits: weights are not negative and their sums
-    # have 31 bits, so nothing is carried from one half to the other.
-    pairs, sums = values.view(np.int64), out.view(np.int64)
     if width == 2 and n_features < NARROW:
-        pairs = V.view(np.int64)
-        for i in range(begin, end):
-            n = np.uint64(order[i])
-            v = pairs[n, np.uint64(0)]
-            for j in range(n_features):
-                b = (np.uint64(j) << shift) | np.uint64(codes[n, np.uint64(j)])
-                sums[b, np.uint64(0)] += v
+        _add_pairs(codes, shift, V, order, begin, end, out)
         return
+    block, plain = np.empty((BLOCK, n_features), np.uint8), np.arange(BLOCK)
+    values = np.empty((BLOCK, width), np.int32)
     for start in range(begin, end, BLOCK):
         size = np.uint64(min(BLOCK, end - start))
         for i in range(size):  # these loads do not wait for each other
@@ -106,11 +143,7 @@ def add_histogram(codes, shift, V, order, begin, end, out):
             for k in range(width):
                 values[np.uint64(i), np.uint64(k)] = V[n, np.uint64(k)]
         if width == 2:
-            for i in range(size):
-                v = pairs[np.uint64(i), np.uint64(0)]
-                for j in range(n_features):
-                    b = (np.uint64(j) << shift) | np.uint64(block[np.uint64(i), np.uint64(j)])
-                    sums[b, np.uint64(0)] += v
+            _add_pairs(block, shift, values, plain, 0, size, out)
         else:
             for j in range(n_features):
                 first = np.uint64(j) << shift
@@ -261,28 +294,36 @@ def _write_mask(table, is_categorical, bins, missing_left, total, mask):
                     _send_left(mask, b)
 
 
-@njit(cache=True, nogil=True)
-def _scan_one(table, bins, count, left, total, base, rules, sign, only, best):
-    """Return what `_scan` does, for one output: numbers instead of vectors."""
-    least, l2, cut = rules[0], rules[1], -1
-    w, g, weight, sum_ = left[0], left[1], total[0], total[1]
-    bar = best * (1.0 + BETTER) + base
+@njit(cache=True, nogil=True, error_model="numpy")
+def _scan_one(table, bins, count, left, total, base, rules, sign, only, best, pairs, scores):
+    """Return what `_scan` does, for one output: all scores first, by vector instructions.
+
+    A bin is one number of 64 bits, as in `_add_pairs`; so is a sum of bins.
+    """
+    least, l2, weight, sum_ = rules[0], rules[1], total[0], total[1]
+    rows, pair = table.view(np.int64), np.int64(left[1]) << 32 | np.int64(left[0])
     for i in range(count):
-        b = bins[i]
-        if table[b, 0] <= 0 and i != only:
-            continue
-        w += table[b, 0]
-        g += table[b, 1]
-        if w < least or i < only:
-            continue
-        if weight - w < least or (only >= 0 and i > only):
-            break
+        pair += rows[np.uint64(bins[np.uint64(i)]), np.uint64(0)]
+        pairs[np.uint64(i)] = pair
+    first, last = (0, count) if only < 0 else (only, only + 1)
+    while first < last and np.int32(pairs[first]) < least:
+        first += 1
+    while first < last and weight - np.int32(pairs[last - 1]) < least:
+        last -= 1
+    bar, hits, cut = best * (1.0 + BETTER) + base, 0, -1
+    lefts, found = pairs[first:last], scores[first:last]
+    for i in range(len(lefts)):
+        w, g = np.float64(np.int32(lefts[i])), np.float64(lefts[i] >> 32)
         a, c, r = w + l2, weight - w + l2, sum_ - g
-        product, squares = a * c, g * g * c + r * r * a
-        if squares > bar * product and (sign == 0 or sign * (r * a - g * c) >= 0.0):
-            gain = squares / product - base
-            if gain > best * (1.0 + BETTER):
-                best, cut = gain, i
+        found[i] = (g * g * c + r * r * a) / (a * c)
+        hits += found[i] > bar
+    if hits == 0:
+        return best, cut
+    for i in range(len(lefts)):
+        if found[i] > bar and (table[bins[first + i], 0] > 0 or only >= 0):
+            w, g = np.float64(np.int32(lefts[i])), np.float64(lefts[i] >> 32)
+            if sign == 0 or sign * ((sum_ - g) * (w + l2) - g * (weight - w + l2)) >= 0.0:
+                best, cut = found[i] - base, first + i
                 bar = best * (1.0 + BETTER) + base
     return best, cut
 
@@ -331,7 +372,7 @@ def find_split(hist, shift, n_bins, categorical, monotone, total, rules, seed, n
     base /= total[0] + rules[1]
     left = np.empty(width)
     bins, best_bins, key = np.empty(257, np.int64), np.empty(257, np.int64), np.empty(257)
-    plain = np.arange(257)
+    plain, pairs, scores = np.arange(257), np.empty(256, np.int64), np.empty(256)
     for j in range(len(n_bins)):
         first = j << np.int64(shift)
         last = n_bins[j] - 1
@@ -353,7 +394,9 @@ def find_split(hist, shift, n_bins, categorical, monotone, total, rules, seed, n
             size = count if has_missing and side == 0 else count - 1
             sign = monotone[j]
             if width == 2:
-                gain, cut = _scan_one(table, order, size, left, total, base, rules, sign, only, best_gain)
+                gain, cut = _scan_one(
+                    table, order, size, left, total, base, rules, sign, only, best_gain, pairs, scores
+                )
             else:
                 gain, cut = _scan(table, order, size, left, total, base, rules, sign, only, best_gain)
             if cut >= 0:
@@ -372,16 +415,18 @@ def partition(column, order, spare, begin, end, mask):
 
     `column` holds the codes of one feature: rows that are near each other are in one line of the cache.
     """
-    left, right = begin, begin
+    goes_left = np.empty(256, np.uint8)
+    for b in range(256):
+        goes_left[b] = _goes_left(mask, b)
+    left, right = np.uint64(begin), np.uint64(begin)
     for i in range(begin, end):
-        n = order[i]
-        c = column[np.uint64(n)]
-        goes = np.int64(mask[c >> 6] >> np.uint64(c & 63) & np.uint64(1))
+        n = order[np.uint64(i)]
+        goes = np.uint64(goes_left[np.uint64(column[np.uint64(n)])])
         order[left] = n  # both are written and one of them counts: no branch to guess
         spare[right] = n
         left += goes
-        right += 1 - goes
-    return left - begin
+        right += np.uint64(1) - goes
+    return np.int64(left) - begin
 
 
 @njit(cache=True, nogil=True)
@@ -398,6 +443,21 @@ def divide(nodes, node, n_nodes, middle, feature):
     nodes[large, SLOT], nodes[small, SLOT] = nodes[node, SLOT], (n_nodes + 1) // 2
     nodes[node, FEATURE], nodes[node, CHILD] = feature, n_nodes
     return small
+
+
+@njit(cache=True, nogil=True)
+def _add_up(table, out):
+    """Out = the sum of all bins."""
+    if len(out) == 2:  # as in `_add_pairs`
+        rows, pair = table.view(np.int64), np.int64(0)
+        for b in range(len(rows)):
+            pair += rows[b, 0]
+        out[0], out[1] = np.int32(pair), pair >> 32
+        return
+    out[:] = 0.0
+    for b in range(len(table)):
+        for k in range(len(out)):
+            out[k] += table[b, k]
 
 
 @njit(cache=True, nogil=True)
@@ -448,17 +508,13 @@ def grow(
         large = new
         if new > 0:
             large = new + 1 if new % 2 == 1 else new - 1
-            mine, theirs = hists[nodes[large, SLOT]], hists[nodes[new, SLOT]]
+            mine, theirs = hists[nodes[large, SLOT]].reshape(-1), hists[nodes[new, SLOT]].reshape(-1)
             for b in range(len(mine)):
-                for k in range(mine.shape[1]):
-                    mine[b, k] -= theirs[b, k]
+                mine[b] -= theirs[b]
         for node in range(min(new, large), max(new, large) + 1):
             gains[node] = 0.0
             hist = hists[nodes[node, SLOT]]
-            total[:] = 0.0
-            for b in range(n_bins[0]):
-                for k in range(len(total)):
-                    total[k] += hist[b, k]
+            _add_up(hist[: n_bins[0]], total)
             if nodes[node, DEPTH] < max_depth and total[0] >= 2.0 * rules[0]:
                 gains[node], splits[node] = find_split(
                     hist, shift, n_bins, categorical, monotone, total, rules, seed, node, masks[node]
@@ -469,10 +525,10 @@ def grow(
         begin, end = nodes[best, BEGIN], nodes[best, END]
         if end - begin > max_rows:
             return n_nodes, best
-        column = columns[features[splits[best]]]
-        middle = begin + partition(column, order, spare, begin, end, masks[best])
+        feature = features[splits[best]]
+        middle = begin + partition(columns[feature], order, spare, begin, end, masks[best])
         order[middle:end] = spare[begin : begin + end - middle]
-        new = divide(nodes, best, n_nodes, middle, splits[best])
+        new = divide(nodes, best, n_nodes, middle, feature)
         n_nodes += 2
         if (n_nodes + 1) // 2 < max_leaves:  # else nobody will ask
             hist = hists[nodes[new, SLOT]]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from convexboost.core import Array, FunctionSpace
 from convexboost.kernels import parallel
-from convexboost.kernels.trees import BETTER, FEATURE, LARGEST, add_histogram, divide, grow, partition
+from convexboost.kernels.trees import BETTER, LARGEST, add_histogram, divide, grow, partition
 
 #: Nodes with histograms of more operations than this are shared out between threads.
 THREADED = 2e6
@@ -125,12 +125,9 @@ class Growth:
             new = -1
             if large >= 0:
                 middle = self._partition(large)
-                new = divide(self.nodes, large, n_nodes, middle, self.splits[large])
+                new = divide(self.nodes, large, n_nodes, middle, self.features[self.splits[large]])
                 n_nodes += 2
-        nodes = self.nodes[:n_nodes]
-        split = nodes[:, FEATURE] >= 0
-        nodes[split, FEATURE] = self.features[nodes[split, FEATURE]]
-        return nodes, self.masks[:n_nodes]
+        return self.nodes[:n_nodes], self.masks[:n_nodes]
 
     def _add_histogram(self, node: int) -> None:
         """Make the histogram of a node, in parts: sums of whole numbers can be taken in any order."""

@@ -26,7 +26,7 @@ from convexboost.core import (
     Term,
 )
 from convexboost.kernels import parallel
-from convexboost.kernels.histogram import add_lookup
+from convexboost.kernels.histogram import add_lookup, leaf_tables
 from convexboost.kernels.trees import (
     BETTER,
     CHILD,
@@ -163,6 +163,7 @@ class TreeSet(RowSet):
         self.learner, self.mapper, self.inputs, self.space = learner, mapper, inputs, space
         self.groups = groups  #: the number of each row's group, where rows are only drawn by whole groups
         self.offsets = mapper.bins.offsets
+        self.n_bins = np.diff(self.offsets)
         self.categorical = np.asarray(mapper.bins.categorical, bool)
         #: weight 2 is the row twice; but weights that add up to 1 must not make one row of all
         self.n_rows = max(space.total, float(space.n_samples))
@@ -174,7 +175,7 @@ class TreeSet(RowSet):
     def zero(self, n_outputs: int) -> TreeTarget:
         """Δ = 0; refuses what would not fit into the memory before any work is done."""
         n_columns_, leaves = len(self.categorical), self.max_leaves
-        size = 4.0 * leaves * n_columns_ * int(np.diff(self.offsets).max()) * n_columns(n_outputs)
+        size = 4.0 * leaves * n_columns_ * int(self.n_bins.max()) * n_columns(n_outputs)
         if size > MAX_HISTOGRAMS:
             raise ValueError(
                 f"the histograms of trees with `max_leaves`={leaves}, {n_columns_} columns, "
@@ -215,10 +216,8 @@ class TreeSet(RowSet):
         )
         depth = math.inf if learner.max_depth is None else learner.max_depth
         gain = max(learner.min_gain / unit / unit, ROUNDING * (norm / unit) ** 2) * self.weights.unit
-        n_bins, signs = np.diff(self.offsets), self.monotone
-        growth = Growth(
-            self.inputs, features, n_bins, self.categorical, signs, V, order, max_leaves, self.room
-        )
+        n_bins, kinds, signs = self.n_bins, self.categorical, self.monotone
+        growth = Growth(self.inputs, features, n_bins, kinds, signs, V, order, max_leaves, self.room)
         nodes, masks = growth.run(rules, min(depth, n), gain, seed)
         return self._finish(D, norm, order, nodes, masks)
 
@@ -289,12 +288,14 @@ class TreeSet(RowSet):
         largest = power_above(norm)
 
         def task(start: int, stop: int) -> None:
-            out = np.zeros((n_leaves, D.shape[1] + 1), np.int64)
+            out = leaf_tables(n_leaves, D.shape[1], np.int64)
             leaf_sums(leaf, D, self.space.weight, EXACT, EXACT / largest, start, stop, out)
-            found.append(out)
+            found.append(out.sum(axis=0))
 
         self.share_out(task, len(D), 2.0 * D.size)
-        return np.append(1.0, np.full(D.shape[1], largest)) / EXACT * sum(found)
+        sums = np.sum(found, axis=0) / EXACT
+        sums[:, 1:] *= largest
+        return sums
 
 
 def nearest_monotone(tree: TreeFunction, values: Array, pooled: Pooled) -> Array:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from convexboost.core import KINK, Array, Constants, FunctionSpace, Gradient, PairGradient, blocks
 from convexboost.kernels import parallel, quantiles
-from convexboost.kernels.histogram import add_leaf_sums, add_lookup, add_pair_sums
+from convexboost.kernels.histogram import add_leaf_sums, add_lookup, add_pair_sums, leaf_tables
 from convexboost.objectives._refit import PRIOR_ROWS, Place, damped_newton, proximal_step, roots
 from convexboost.objectives._scores import LocalScores, Lookup
 from convexboost.objectives._start import minimise
@@ -163,7 +163,7 @@ class RowLoss(Loss):
     is called on blocks of rows.
     """
 
-    #: Whether several threads may call `evaluate` at once, on different rows.
+    #: Whether several threads may call `evaluate` and `prox` at once, on different rows.
     thread_safe: bool = True
 
     @abstractmethod
@@ -313,6 +313,11 @@ class Functional(ABC):
         """Yield rows and their share in R: temporary arrays stay small where rows are not coupled."""
         yield slice(None), self
 
+    @property
+    def thread_safe(self) -> bool:
+        """Return whether several threads may ask parts of it at once."""
+        return False
+
     def start(self) -> Array:
         """Return the best constant function."""
         return self.search_start()
@@ -395,6 +400,11 @@ class Pointwise(Functional):
         """Cut the rows into blocks."""
         return ((rows, self.part(rows)) for rows in blocks(self.space.n_samples, self.n_outputs))
 
+    @property
+    def thread_safe(self) -> bool:
+        """Return the loss's word."""
+        return self.loss.thread_safe
+
     def start(self) -> Array:
         """Return the loss's own best constant."""
         return self.loss.best_constant(self.y, self.n_outputs, self.space)
@@ -438,7 +448,7 @@ class Pointwise(Functional):
         if formula is None and self._bends:
             first_order, second = self._second_order(at, here, leaf, n_leaves)
             return damped_newton(first_order, second, prior, self.loss.couples_outputs)
-        trial, moved = at.F.copy(), np.zeros((n_leaves, self.n_outputs))
+        trial, moved, last = at.F.copy(), np.zeros((n_leaves, self.n_outputs)), here
 
         def sums(gradient: Gradient, F: Array) -> Array:
             """Return the sums of a gradient at F in the leaves, that of the ridge term included."""
@@ -449,24 +459,26 @@ class Pointwise(Functional):
 
         def slope(shifts: Array) -> Array:
             """Move the trial scores there, in the pass that evaluates the loss."""
-            gradient = self.advance(trial, (leaf, shifts - moved), None, at.n_threads)[1]
+            nonlocal last
+            last = self.advance(trial, (leaf, shifts - moved), last, at.n_threads)[1]
             moved[:] = shifts
-            return sums(gradient, trial)[:, 1:] + prior * shifts
+            return sums(last, trial)[:, 1:] + prior * shifts
 
         def search(toward: Array, first: float, apart: bool = False) -> Array:
             """Return the best multiple of a direction in each leaf, or in each leaf and output."""
 
+            def along(slopes: Array) -> Array:
+                return (toward * slopes).ravel() if apart else (toward * slopes).sum(axis=1)
+
             def slopes(steps: Array) -> Array:
-                along = toward * slope(steps.reshape(n_leaves, -1) * toward)
-                return along.ravel() if apart else along.sum(axis=1)
+                return along(slope(steps.reshape(n_leaves, -1) * toward))
 
-            steps = roots(slopes, toward.size if apart else n_leaves, first)
-            return steps.reshape(n_leaves, -1) * toward
+            return roots(slopes, along(found[:, 1:]), first).reshape(n_leaves, -1) * toward
 
+        found = sums(here, at.F)
         if formula is not None:
             prior = 0.0  # what a formula gives is not in need of it
             return search(formula, 1.0)
-        found = sums(here, at.F)
         toward, first = -found[:, 1:] / np.maximum(found[:, :1], 1e-300), 1.0 / at.curvature
         if self.envelope > 0.0:  # its gradient knows more of the kinks than a subgradient
             toward = -at.values
@@ -488,7 +500,7 @@ class Pointwise(Functional):
         """
         G = here.values
         bounds = range(0, len(G), ROWS)
-        parts = np.zeros((len(bounds), 2, n_leaves, 1 + self.n_outputs))
+        parts = [[leaf_tables(n_leaves, self.n_outputs) for _ in range(2)] for _ in bounds]
 
         def task(first: int, last: int) -> None:
             for b in range(first, last):
@@ -499,10 +511,10 @@ class Pointwise(Functional):
                     first_order = first_order + self.l2 * (at.F[rows] - at.base[rows])
                     second = second + self.l2
                 for order, found in enumerate((first_order, second)):
-                    add_leaf_sums(leaf[rows], self.space.weight[rows], found, parts[b, order])
+                    add_leaf_sums(leaf[rows], self.space.weight[rows], found, parts[b][order])
 
         parallel.run(task, len(bounds), 8.0 * G.size, at.n_threads)
-        first, second = parts.sum(axis=0)[:, :, 1:]
+        first, second = np.sum(parts, axis=(0, 2))[:, :, 1:]
         return first, second
 
     def best_shift(self, F: Array, leaf: Any, leaves: Any) -> Array | None:
@@ -572,18 +584,18 @@ def leaf_quantiles(residuals: Array, weight: Array, leaf: Any, n_leaves: int, q:
 
 def leaf_sums(columns: Array, weight: Array, leaf: Any, n_leaves: int) -> Array:
     """Return Σ p_n and, behind it, Σ p_n columns_n over the rows of each leaf."""
-    out = np.zeros((n_leaves, 1 + columns.shape[1]))
+    out = leaf_tables(n_leaves, columns.shape[1])
     add_leaf_sums(leaf, weight, np.ascontiguousarray(columns), out)
-    return out
+    return out.sum(axis=0)
 
 
 def gradient_sums(gradient: Gradient, weight: Array, leaf: Any, n_leaves: int) -> Array:
     """Return Σ p_n and, behind it, Σ p_n ∇_n over the rows of each leaf; two numbers a row may say it all."""
     if not isinstance(gradient, PairGradient):
         return leaf_sums(gradient.values, weight, leaf, n_leaves)
-    out = np.zeros((n_leaves, 1 + gradient.n_outputs))
+    out = leaf_tables(n_leaves, gradient.n_outputs)
     add_pair_sums(leaf, weight, gradient.plus, gradient.minus, out)
-    return out
+    return out.sum(axis=0)
 
 
 def leaf_means(columns: Array, weight: Array, leaf: Any, n_leaves: int) -> Array:

@@ -46,19 +46,21 @@ def damped_newton(first: Array, second: Array, prior: float, coupled: bool) -> A
 
 def roots(
     slopes: Callable[[Array], Array],
-    count: int,
+    at_zero: Array,
     first: float,
     near: float = NEAR,
     evaluations: int = EVALUATIONS,
 ) -> Array:
     """Return a root ≥ 0 of each of many non-decreasing functions, by a few evaluations of them all.
 
+    `at_zero` are their values at 0.
     Found is where at most a share `near` of the value at 0 is left.  It is never beyond the root (but for
     rounding), so that a convex function with these slopes has not risen; one without a root in sight stops at
     the last point tried, one that is not negative at 0 stays there.
     """
+    count, low_slope = len(at_zero), at_zero
     low, high, at = np.zeros(count), np.full(count, np.inf), np.full(count, first)
-    low_slope, high_slope = slopes(low), np.full(count, np.nan)
+    high_slope = np.full(count, np.nan)
     found, enough, rounding = ~(low_slope < 0.0), near * low_slope, FLAT * np.abs(low_slope)
     for _ in range(evaluations):
         if found.all():

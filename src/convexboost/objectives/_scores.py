@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from convexboost.core import Array, Constants, Direction, Gradient, Move, PairGradient, Ray, RidgeGradient
+from convexboost.kernels import parallel
 from convexboost.kernels.histogram import add_lookup
 from convexboost.objectives._refit import Place
 
@@ -107,25 +108,24 @@ class LocalScores:
             return None
         (weight, h), (leaf, values) = direction.terms[0], leaves
         shifts = self.objective.best_shifts(self._place(weight * values), leaf, len(values))
-        mass = np.bincount(leaf, self.objective.space.weight, len(shifts)).astype(float, copy=False)
 
         def pooled(leaves: Any, k: int) -> float:
             shift = self.objective.best_shift(self.F, leaf, leaves)
             if shift is None:  # the nearest to the best of each
-                return -float(np.average(shifts[leaves, k], weights=np.maximum(mass[leaves], 1e-300)))
+                mass = np.bincount(leaf, self.objective.space.weight, len(shifts))[leaves]
+                return -float(np.average(shifts[leaves, k], weights=np.maximum(mass, 1e-300)))
             return -float(shift[k])
 
         refitted = h.with_values(-shifts, pooled)
         values = refitted.leaves(self.inputs)[1]  # type: ignore[index]
-        found = Direction(((1.0, refitted),), math.sqrt(float(mass @ (values**2).sum(axis=1))))
+        found = Direction(((1.0, refitted),), math.nan)  # no projection: nobody asks for its length
         if not np.array_equal(values, -shifts) and not self.along(found)(-1.0) <= self.value():
             return None  # constraints took away what the leaves had gained
         return found
 
     def _place(self, values: Array) -> Place:
         self._evaluate()
-        n_threads = getattr(self.inputs, "n_threads", 1)
-        return Place(self.F, self.base, self._plain, values, self._curvature, n_threads)
+        return Place(self.F, self.base, self._plain, values, self._curvature, self._n_threads)
 
     @cached_property
     def _curvature(self) -> float:
@@ -166,14 +166,25 @@ class LocalScores:
         if not value > floor or gradient.norm == 0.0:
             return gradient
         size = self.objective.envelope * (value - floor) / gradient.norm**2
-        X = self.objective.prox(self._F, size)
-        assert X is not None
-        return Gradient((self._F - X) / size, self.objective.space)
+        parts, F, G = list(self.objective.parts()), self._F, np.empty_like(self._F)
+
+        def task(first: int, last: int) -> None:
+            for rows, part in parts[first:last]:
+                X = part.prox(F[rows], size)
+                assert X is not None
+                G[rows] = (F[rows] - X) / size
+
+        parallel.run(task, len(parts), 20.0 * F.size, self._n_threads if parts[0][1].thread_safe else 1)
+        return Gradient(G, self.objective.space)
+
+    @property
+    def _n_threads(self) -> int:
+        return getattr(self.inputs, "n_threads", 1)
 
     def _evaluate(self) -> tuple[float, Gradient]:
         if self._evaluated is None:
-            objective, n_threads = self.objective, getattr(self.inputs, "n_threads", 1)
-            value, gradient = objective.advance(self._F, self._pending, self._before, n_threads)
+            objective = self.objective
+            value, gradient = objective.advance(self._F, self._pending, self._before, self._n_threads)
             self._pending, self._before = None, gradient if isinstance(gradient, PairGradient) else None
             self._plain = gradient
             if objective.envelope > 0.0:

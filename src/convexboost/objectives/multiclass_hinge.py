@@ -72,26 +72,24 @@ def _sweep(
     return tied
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, fastmath={"reassoc"})
 def _prox(F: Array, y: Any, size: float, out: Array) -> None:
     """Out = F − size (p − e_y), p the point of the simplex nearest to F/size + e_y + (1 − e_y)/size."""
     K = F.shape[1]
     p = np.empty(K)
     for n in range(len(F)):
-        top = -np.inf
         for k in range(K):
             p[k] = F[n, k] + 1.0
-            if k == y[n]:
-                p[k] += size - 1.0
-            top = max(top, p[k])
-        # Michelot: the threshold under which p is 0, raised until it stays
-        level, before = -np.inf, K + 1
+        p[y[n]] += size - 1.0
+        top = p.max()
+        # Michelot: the threshold under which p is 0, raised until it stays; p adds up to `size`
+        level, before = top - size, K + 1
         while True:
             total, count = 0.0, 0
-            for k in range(K):
-                if p[k] > level:
-                    total += p[k] - top
-                    count += 1
+            for k in range(K):  # without a branch: by vector instructions
+                is_above = p[k] > level
+                total += p[k] - top if is_above else 0.0
+                count += is_above
             if count == 0 or count >= before:
                 break
             level, before = top + (total - size) / count, count

@@ -1,0 +1,20 @@
+import numpy as np
+import pytest
+
+from convexboost.core import BLOCK, FunctionSpace
+from convexboost.objectives.half_squared import HalfSquared
+
+
+@pytest.mark.parametrize("n_outputs", [1, 3])
+@pytest.mark.parametrize("n", [30, 2 * BLOCK + 5])
+def test_move_and_evaluate(n, n_outputs):
+    rng = np.random.default_rng(0)
+    F, y = rng.normal(size=(2, n, n_outputs))
+    space = FunctionSpace.of(n, rng.random(n))
+    codes, table = rng.integers(0, 4, n).astype(np.int32), rng.normal(size=(4, n_outputs))
+    moved = F + table[codes]
+    value, gradient = HalfSquared().advance(F, y, space, (codes, table), None, 1)
+    np.testing.assert_array_equal(F, moved)
+    losses, G = HalfSquared().evaluate(moved, y)
+    assert value == pytest.approx(space.mean(losses), rel=1e-13)
+    np.testing.assert_array_equal(gradient.values, G)
