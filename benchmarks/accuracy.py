@@ -203,7 +203,7 @@ def spec_of(
 
 def default_specs(cell: Cell, arguments: argparse.Namespace) -> list[Spec]:
     """Return the fits at the defaults, one for each seed if these matter."""
-    seeds = arguments.repeats if LIBRARIES[cell.library].draws else 1
+    seeds = arguments.default_seeds if LIBRARIES[cell.library].draws else 1
     return [spec_of(cell, arguments, {}, seed, trial=False) for seed in range(seeds)]
 
 
@@ -281,6 +281,9 @@ def collect(runs: Runs, half: str, objectives: list[str], only: list[str] | None
 def _row(runs: Runs, half: str, name: str, objective: str, measure: str, members: list[Cell]) -> Row:
     row = Row(name, objective, measure, {}, None, {}, [], {})
     for library in dict.fromkeys(cell.library for cell in members):
+        if f"{library}:{name}" in runs.arguments.without:
+            row.failed[library] = "left out (--without)"
+            continue
         folds = [_results(runs, half, cell, measure) for cell in members if cell.library == library]
         if any(results is None for results in folds):
             row.missing.append(library)
@@ -316,11 +319,15 @@ def _results(runs: Runs, half: str, cell: Cell, measure: str) -> list[dict[str, 
 def main() -> None:
     parser = common.parser(__doc__, repeats=3)
     parser.add_argument("--half", choices=(DEFAULTS, TUNED), help="run this half alone (both)")
+    parser.add_argument("--default-seeds", type=int, help="of the fits at the defaults (as --repeats)")
     parser.add_argument("--jobs", type=int, default=2, help="fits at a time; 0: in this process (2)")
     parser.add_argument("--trials", type=int, default=N_TRIALS, help=f"of each search ({N_TRIALS})")
     parser.add_argument("--rounds", type=int, default=MAX_ROUNDS, help=f"of a trial at most ({MAX_ROUNDS})")
     parser.add_argument("--timeout", type=float, default=TIMEOUT, help=f"seconds for a fit ({TIMEOUT:g})")
     parser.add_argument("--only", nargs="+", choices=sorted({n for s in SETS.values() for n in s}))
+    parser.add_argument(
+        "--without", nargs="+", default=[], metavar="LIBRARY:SET", help="leave out what takes too long"
+    )
     parser.add_argument("--part", help="i/n: do this part of the work, and write no page")
     parser.add_argument("--runs", type=Path, help="folder of the results of fits (build/accuracy)")
     parser.add_argument("--retry", action="store_true", help="try again what failed")
@@ -333,6 +340,10 @@ def main() -> None:
     arguments.runs = arguments.runs or (
         arguments.out / "accuracy-runs" if arguments.quick else common.ROOT / "build" / "accuracy"
     )
+    arguments.default_seeds = arguments.default_seeds or arguments.repeats
+    known = {f"{library}:{name}" for library in LIBRARIES for names in SETS.values() for name in names}
+    if unknown := set(arguments.without) - known:
+        raise SystemExit(f"--without must name a library and a set, like LightGBM:letter, got {min(unknown)}")
     runs = Runs(arguments)
     if not arguments.page:
         do_all(runs, todo(arguments))
@@ -348,6 +359,7 @@ def todo(arguments: argparse.Namespace) -> list[tuple[Cell, str]]:
         for half in halves
         for cell in cells(arguments.only, arguments.folds)
         if half == DEFAULTS or cell.objective != QUANTILES
+        if f"{cell.library}:{cell.set}" not in arguments.without
     ]
     if not arguments.part:
         return all_of_it

@@ -22,7 +22,8 @@ FIXED = """\
   rows, always the same; for ranking the five official folds, trained on the training part of each; every
   query is tested once, and the queries of all folds are taken together.
 - Categorical columns go to every library as categories.
-- Seeds: {seeds} (losses averaged over them; one where the defaults of a library draw nothing). One thread.
+- Seeds: {seeds}, of the defaults {default_seeds} (losses averaged over them; one where the defaults of a
+  library draw nothing). One thread.
 - Search: {trials} trials for each library and row, from {space}; a Latin hypercube, the same points for all.
   On at most {rows:,} rows of the training part, a quarter of them held out (ranking: the official validation
   part of each fold). A trial trains at most {rounds:,} rounds and stops when the library's own validation
@@ -228,6 +229,7 @@ def method(arguments: argparse.Namespace) -> str:
             "## What was fixed in advance",
             FIXED.format(
                 seeds=arguments.repeats,
+                default_seeds=arguments.default_seeds,
                 trials=arguments.trials,
                 space=_space(),
                 rows=MAX_TUNING_ROWS,

@@ -52,6 +52,9 @@ class Watched:
     def with_l2(self, l2: float) -> Watched:
         return Watched(self._objective.with_l2(l2), self._watch)
 
+    def with_envelope(self, envelope: float) -> Watched:
+        return Watched(self._objective.with_envelope(envelope), self._watch)
+
     def scores(self, *arguments: Any, **options: Any) -> Any:
         self._watch.scores = self._objective.scores(*arguments, **options)
         return self._watch.scores

@@ -191,6 +191,7 @@ def test_the_numbers_of_rounds_that_are_looked_at_end_with_the_last(bench):
 def arguments(folder, **changes):
     given = {"runs": folder, "jobs": 0, "retry": False, "timeout": 60.0, "repeats": 2, "trials": 2}
     given |= {"rounds": 5, "rows": None, "folds": 5, "only": None, "half": None, "part": None}
+    given |= {"without": [], "default_seeds": 2}
     return argparse.Namespace(**{**given, **changes})
 
 
@@ -199,6 +200,18 @@ def test_parts_share_the_work_out(bench, tmp_path):
     shares = [bench.accuracy.todo(arguments(tmp_path, part=f"{i}/3")) for i in (1, 2, 3)]
     assert sorted(str(cell) for share in shares for cell in share) == sorted(map(str, whole))
     assert max(map(len, shares)) - min(map(len, shares)) <= 1
+
+
+def test_what_is_left_out_is_not_run_and_counts_as_failed(bench, tmp_path):
+    without = arguments(tmp_path, without=["CatBoost:letter"])
+    left = {(cell.library, cell.set) for cell, _ in bench.accuracy.todo(without)}
+    everything = {(cell.library, cell.set) for cell, _ in bench.accuracy.todo(arguments(tmp_path))}
+    assert everything - left == {("CatBoost", "letter")}
+    runs = bench.accuracy.Runs(without)
+    (row,) = bench.accuracy.collect(runs, "tuned", ["classes"], ["letter"])
+    assert row.failed == {"CatBoost": "left out (--without)"}
+    assert "CatBoost" not in row.missing
+    assert "LightGBM" in row.missing
 
 
 def test_a_result_is_made_once_and_the_best_trial_is_refitted_with_every_seed(bench, tmp_path, monkeypatch):
