@@ -52,8 +52,8 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
         Adds l2/2 ‖f − start‖² to the objective.
     envelope : "auto" or float, default="auto"
         Take gradients of the Moreau envelope, so many Polyak steps wide, for losses with a `prox`; 0: of the
-        loss itself.  "auto" is 3 for hinges in classification with trees, unless a certificate is asked for,
-        else 0.
+        loss itself.  "auto", with trees that are refitted and no certificate: 10 in regression and 3 in
+        classification for losses that are not smooth; else 0.
     early_stopping : {"auto", True, False}, default="auto"
         "auto", with trees: find the number of rounds, at most `n_rounds`, by validation in three folds of the
         training rows (each until its loss has not improved for `n_iter_no_change` rounds), then train that
@@ -78,6 +78,8 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
         Needs `l2` > 0, or a loss with a known minimum; is reached soonest with learner="stump".
     categorical_features : "from_dtype", None, or list of columns, default="from_dtype"
     random_state : int, RandomState or None
+        For what is drawn: random cuts of trees (which of the losses have them is in `Tree`), rows and columns
+        for each tree, rows held out.  Give a number to get the same model again.
     n_jobs : int, optional
         Threads; None is all cores.  The model does not depend on it.
     callbacks : list of callables, optional
