@@ -281,12 +281,12 @@ def collect(runs: Runs, half: str, objectives: list[str], only: list[str] | None
 def _row(runs: Runs, half: str, name: str, objective: str, measure: str, members: list[Cell]) -> Row:
     row = Row(name, objective, measure, {}, None, {}, [], {})
     for library in dict.fromkeys(cell.library for cell in members):
-        if f"{library}:{name}" in runs.arguments.without:
-            row.failed[library] = "left out (--without)"
-            continue
         folds = [_results(runs, half, cell, measure) for cell in members if cell.library == library]
         if any(results is None for results in folds):
-            row.missing.append(library)
+            if f"{library}:{name}" in runs.arguments.without:
+                row.failed[library] = "left out (--without)"
+            else:
+                row.missing.append(library)
             continue
         failed = [result["failed"] for results in folds for result in results if "failed" in result]
         if failed:
