@@ -834,6 +834,47 @@ def bound(loss, y):
     return as_loss(loss).bind(y, space), Stump().bind(X, space)
 
 
+class Pinball:
+    """A user's loss with a kink and a prox: trees follow the gradient of its envelope."""
+
+    def __init__(self, prox):
+        self._prox = prox
+
+    def evaluate(self, F, y):
+        over = F - y
+        return np.maximum(0.9 * over, -0.1 * over).sum(axis=1), np.where(over > 0, 0.9, -0.1)
+
+    def prox(self, F, y, size):
+        return self._prox(F, y, size)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e6])
+@pytest.mark.parametrize(
+    ("prox", "message"),
+    [
+        (lambda F, y, size: F + size, "`prox` with size .* is not the minimiser"),
+        (lambda F, y, size: np.full(F.shape, np.nan), "`prox` with size .* is not the minimiser"),
+        (lambda F, y, size: F[:-1], r"`prox` of Pinball must return scores of shape \(\d+, 1\) like `F`"),
+    ],
+)
+def test_a_fit_does_not_follow_a_wrong_prox(prox, message, scale):
+    X = np.random.default_rng(0).normal(size=(100, 2))
+    with pytest.raises(ValueError, match=message):
+        ConvexBoostRegressor(Pinball(prox), n_rounds=5, early_stopping=False).fit(X, scale * X[:, 0])
+
+
+def test_a_users_prox_makes_trees_like_those_of_our_loss():
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    y = X[:, 0] + np.abs(X[:, 1])
+    mine = Pinball(lambda F, y, size: F - (F - y).clip(-0.1 * size, 0.9 * size))
+    options = {"n_rounds": 1, "early_stopping": False, "random_state": 0}
+    ((_, a),), ((_, b),) = (
+        ConvexBoostRegressor(loss, **options).fit(X, y).model_.terms for loss in (mine, "quantile:0.1")
+    )
+    np.testing.assert_array_equal(a.feature, b.feature)
+    np.testing.assert_array_equal(a.masks, b.masks)
+
+
 def test_watching_ends():
     """A few evaluations before, two more in each of the first rounds, and none afterwards."""
     y = problem("one")[0]

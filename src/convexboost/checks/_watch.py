@@ -77,9 +77,14 @@ class Watched(Functional):
         """Ask the objective."""
         return self.inner.loss_constants()
 
+    @property
+    def _same(self) -> Functional:
+        """Return the objective with the ridge term and the envelope that it has by now."""
+        return replace(self.inner, l2=self.l2, envelope=self.envelope)
+
     def parts(self) -> Iterator[tuple[slice, Functional]]:
         """Ask the objective."""
-        return replace(self.inner, l2=self.l2).parts()
+        return self._same.parts()
 
     def start(self) -> Array:
         """Ask the objective."""
@@ -103,11 +108,11 @@ class Watched(Functional):
 
     def best_shifts(self, at: Place, leaf: Any, n_leaves: int) -> Array:
         """Ask the objective."""
-        return self.inner.with_l2(self.l2).best_shifts(at, leaf, n_leaves)
+        return self._same.best_shifts(at, leaf, n_leaves)
 
     def best_shift(self, F: Array, leaf: Any, leaves: Any) -> Array | None:
         """Ask the objective."""
-        return self.inner.with_l2(self.l2).best_shift(F, leaf, leaves)
+        return self._same.best_shift(F, leaf, leaves)
 
     def advance(
         self, F: Array, lookup: Lookup | None, before: Gradient | None, n_threads: int
@@ -117,6 +122,8 @@ class Watched(Functional):
         if self.counter[0] > 0:
             self.counter[0] -= 1
             now = F.copy(), value, gradient.values.copy()
+            if self.envelope > 0.0 and gradient.norm > 0.0 and value != 0.0:
+                self._compare_prox(*now)
             if self.seen:
                 self._compare(self.seen.pop(), now)
             if self.counter[0] > 0 and math.isfinite(value):
@@ -153,6 +160,19 @@ class Watched(Functional):
                 stacklevel=2,
             )
         return None
+
+    def _compare_prox(self, F: Array, R: float, G: Array) -> None:
+        """R(X) + ‖X − F‖²/(2 size) ≤ R(F) for the prox X of F: it is the least of all."""
+        size = abs(R) / self.space.norm(G) ** 2
+        X = self.inner.prox(F.copy(), size)
+        assert X is not None
+        with quiet():
+            found = self.inner.value(X) + self.space.norm(X - F) ** 2 / (2.0 * size)
+        if not found <= R + CLOSE * abs(R):
+            raise ObjectiveError(
+                f"{self.who}: `prox` with size {size:.3g} is not the minimiser of R + ‖f − F‖²/(2 size): "
+                f"that is {found:.6g} there, and {R:.6g} at `F` itself. {DETAILS}"
+            )
 
     def _not_finite(self, F1: Array, F2: Array) -> None:
         """Raise, unless R had become huge on the way from F1 to F2: that is divergence."""

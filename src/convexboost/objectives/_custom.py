@@ -189,7 +189,9 @@ class CustomRows(_Custom, RowLoss):  # type: ignore[override]
 
     def prox(self, F: Array, y: Any, size: float) -> Array | None:
         """Return the user's prox, if there is one."""
-        return self.user.prox(F, y, size) if hasattr(self.user, "prox") else None
+        if not hasattr(self.user, "prox"):
+            return None
+        return _shaped(np.asarray(self.user.prox(F, y, size), float), F, "prox", self.name, "scores")
 
     def constants(self, n_outputs: int) -> Constants:
         """Return the user's constants."""
@@ -295,14 +297,12 @@ def _pair(found: Any, method: str, name: str) -> tuple[Array, Array]:
     return np.asarray(found[0], float), np.asarray(found[1], float)
 
 
-def _shaped(G: Array, F: Array, method: str, name: str) -> Array:
+def _shaped(G: Array, F: Array, method: str, name: str, what: str = "a gradient") -> Array:
     if G.shape == F.shape:
         return G
     if G.shape == (len(F),) and F.shape[1] == 1:
         return G[:, None]
-    raise ValueError(
-        f"`{method}` of {name} must return a gradient of shape {F.shape} like `F`, got {G.shape}"
-    )
+    raise ValueError(f"`{method}` of {name} must return {what} of shape {F.shape} like `F`, got {G.shape}")
 
 
 def is_users(objective: Functional) -> bool:
