@@ -16,6 +16,8 @@ from convexboost.kernels.vectors import WORDS, add_words
 BLOCK = 256
 #: Rows of fewer features are not worth a copy.
 NARROW = 16
+#: Numbers of a histogram that stays in the nearest cache as a whole.
+SMALL = 8192
 #: Rows of which sums of real numbers are kept apart: the same blocks for any number of threads.
 ROWS = 16384
 #: Columns of `nodes`: where its rows are, where its histogram is, how deep it lies; −1 or the feature it
@@ -144,6 +146,13 @@ def add_histogram(codes, shift, V, order, begin, end, out):
                 values[np.uint64(i), np.uint64(k)] = V[n, np.uint64(k)]
         if width == 2:
             _add_pairs(block, shift, values, plain, 0, size, out)
+        elif out.size <= SMALL:  # one feature after the other: rows next to each other may be in the same bin
+            for i in range(size):
+                at = np.uint64(i) * np.uint64(width)
+                for j in range(np.uint64(n_features)):
+                    to = ((j << shift) | np.uint64(block[np.uint64(i), j])) * np.uint64(width)
+                    for k in range(0, width, WORDS):
+                        add_words(out, to + np.uint64(k), values, at + np.uint64(k))
         else:
             for j in range(n_features):
                 first = np.uint64(j) << shift
