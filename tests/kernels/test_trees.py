@@ -26,7 +26,7 @@ from convexboost.kernels.trees import (
     quantise,
     renew,
 )
-from convexboost.kernels.vectors import WORDS
+from convexboost.kernels.vectors import FEW_WORDS, WORDS
 from tests import reference
 
 SHIFT = np.uint64(8)
@@ -66,11 +66,11 @@ def bits(mask, n):
     return {b for b in range(n) if int(mask[b // 64]) >> (b % 64) & 1}
 
 
-@pytest.mark.parametrize("n_outputs", [1, 2, 7, 8, 26])
+@pytest.mark.parametrize("n_outputs", [1, 2, 3, 4, 7, 8, 26])
 def test_width(n_outputs):
-    """Room for the weight and all outputs; whole groups of words but for one output."""
+    """Room for the weight and all outputs; whole groups of words but for few outputs."""
     assert n_columns(n_outputs) > n_outputs
-    assert n_columns(n_outputs) in (2, *range(WORDS, 99, WORDS))
+    assert n_columns(n_outputs) in (2, FEW_WORDS, *range(WORDS, 99, WORDS))
 
 
 @pytest.mark.parametrize("n_outputs", [1, 3])
@@ -98,7 +98,7 @@ def test_whole_numbers():
 
 
 @pytest.mark.parametrize("times", [1, NARROW])
-@pytest.mark.parametrize("n_outputs", [1, 2, 9])
+@pytest.mark.parametrize("n_outputs", [1, 2, 5, 9])
 def test_histogram_of_some_rows(binned, n_outputs, times):
     codes, V = rows_of(binned, n_outputs)
     codes = np.ascontiguousarray(np.tile(codes, (1, times)))

@@ -10,7 +10,7 @@ a set of bins that go left, 256 bits, whatever kind of feature it is on.
 import numpy as np
 from numba import njit
 
-from convexboost.kernels.vectors import WORDS, add_words
+from convexboost.kernels.vectors import FEW_WORDS, WORDS, add_few_words, add_words
 
 #: Rows handled together: their codes and values stay in the cache while all features are visited.
 BLOCK = 256
@@ -31,7 +31,19 @@ LARGEST = 2.0**30
 
 def n_columns(n_outputs: int) -> int:
     """Return the width of V: two, or whole groups of words."""
-    return 2 if n_outputs == 1 else -(-(n_outputs + 1) // WORDS) * WORDS
+    if n_outputs < FEW_WORDS:
+        return 2 if n_outputs == 1 else FEW_WORDS
+    return -(-(n_outputs + 1) // WORDS) * WORDS
+
+
+@njit(cache=True, nogil=True)
+def _add_row(out, to, values, at, width):
+    """out.flat[to : to + width] += values.flat[at : at + width]."""
+    if width == FEW_WORDS:
+        add_few_words(out, to, values, at)
+    else:
+        for k in range(np.uint64(0), np.uint64(width), np.uint64(WORDS)):
+            add_words(out, to + k, values, at + k)
 
 
 # -- the target ------------------------------------------------------------------------------------------
@@ -151,16 +163,14 @@ def add_histogram(codes, shift, V, order, begin, end, out):
                 at = np.uint64(i) * np.uint64(width)
                 for j in range(np.uint64(n_features)):
                     to = ((j << shift) | np.uint64(block[np.uint64(i), j])) * np.uint64(width)
-                    for k in range(0, width, WORDS):
-                        add_words(out, to + np.uint64(k), values, at + np.uint64(k))
+                    _add_row(out, to, values, at, width)
         else:
             for j in range(n_features):
                 first = np.uint64(j) << shift
                 for i in range(size):
                     b = first | np.uint64(block[np.uint64(i), np.uint64(j)])
                     to, at = b * np.uint64(width), np.uint64(i) * np.uint64(width)
-                    for k in range(0, width, WORDS):
-                        add_words(out, to + np.uint64(k), values, at + np.uint64(k))
+                    _add_row(out, to, values, at, width)
 
 
 @njit(cache=True, nogil=True)
