@@ -134,6 +134,13 @@ class Ours(Library):
         RANKING: {"loss": "ranking_hinge"},
     }
 
+    def translate(self, point: Mapping[str, float]) -> dict[str, Any]:
+        """Half of the trials draw cuts at random, the others columns for the best cuts."""
+        low, high, _ = SPACE["columns"]
+        if point["columns"] < (low + high) / 2:
+            return {**super().translate(point), "column_share": 1.0, "splits": "random"}
+        return {**super().translate(point), "splits": "best"}
+
     def make(self, objective: str, setting: Setting, seed: int) -> Any:
         """Return an estimator; all of `setting` but the rate and the rounds is about the tree.
 

@@ -242,7 +242,9 @@ def method(arguments: argparse.Namespace) -> str:
             table(("library", *MEASURES), objectives),
             table(("library", "what is searched"), words),
             "CatBoost's trees have 2^depth leaves, and `random_strength` (0 to 2) is drawn instead of a "
-            "least leaf, which they do not have. HistGradientBoosting draws no rows. Ranking: each library's "
+            "least leaf, which they do not have. HistGradientBoosting draws no rows. Ours draws cuts at "
+            "random (`splits`) in the half of the trials with the smaller shares of columns, and has all "
+            "columns there. Ranking: each library's "
             "default objective.",
         ]
     )
