@@ -18,10 +18,11 @@ def test_the_same_as_sorting(n, ties):
     for seed in range(5):
         rng = np.random.default_rng(seed)
         residuals = np.round(rng.normal(size=(n, 2)), ties)
-        units = rng.integers(1, 5, n) * 10**9
+        weight, unit = rng.integers(1, 5, n).astype(float), 1e9
+        units = (weight * unit).astype(np.int64)
         leaf, q = rng.integers(0, 6, n).astype(np.int32), rng.random(7)
         out = np.full((7, 2), -9.0)
-        leaf_quantiles(residuals, units, leaf, q, out)
+        leaf_quantiles(residuals, weight, unit, leaf, q, out)
         for c in range(7):
             rows = leaf == c
             for k in range(2):

@@ -32,13 +32,16 @@ def _select(values, units, low, high, wanted):
 
 
 @njit(cache=True, nogil=True)
-def leaf_quantiles(residuals, units, leaf, q, out):
-    """out[l, k] = the q[l]-quantile of column k in leaf l; weights are whole numbers of units."""
+def leaf_quantiles(residuals, weight, units, leaf, q, out):
+    """out[l, k] = the q[l]-quantile of column k in leaf l; weights are rounded to whole numbers of units."""
     n_leaves, n = len(q), len(leaf)
     ends, totals = np.zeros(n_leaves + 1, np.int64), np.zeros(n_leaves, np.int64)
+    whole = np.empty(n, np.int64)
+    for i in range(n):
+        whole[i] = np.int64(np.rint(weight[i] * units))
     for i in range(n):
         ends[leaf[i] + 1] += 1
-        totals[leaf[i]] += units[i]
+        totals[leaf[i]] += whole[i]
     for c in range(n_leaves):
         ends[c + 1] += ends[c]
     place, values, weights = np.empty(n_leaves, np.int64), np.empty(n), np.empty(n, np.int64)
@@ -46,7 +49,7 @@ def leaf_quantiles(residuals, units, leaf, q, out):
         place[:] = ends[:-1]
         for i in range(n):
             at = place[leaf[i]]
-            values[at], weights[at] = residuals[i, k], units[i]
+            values[at], weights[at] = residuals[i, k], whole[i]
             place[leaf[i]] = at + 1
         for c in range(n_leaves):
             count = ends[c + 1] - ends[c]

@@ -563,8 +563,7 @@ def prepare(loss: Loss, y: Any, space: FunctionSpace, n_classes: int | None) -> 
 def residual_sign(F: Array, y: Array) -> Array:
     """sgn(F − y), and 0 within rounding of the kink."""
     difference = F - y
-    close = np.abs(difference) <= KINK * np.maximum(np.abs(F), np.abs(y))
-    return np.where(close, 0.0, np.sign(difference))
+    return np.sign(difference) * (np.abs(difference) > KINK * np.abs(y))
 
 
 def leaf_quantiles(residuals: Array, weight: Array, leaf: Any, n_leaves: int, q: Any) -> Array:
@@ -574,11 +573,8 @@ def leaf_quantiles(residuals: Array, weight: Array, leaf: Any, n_leaves: int, q:
     share q of the weight at or below it; in whole numbers, so that neither rows before a leaf nor their
     order can matter.
     """
-    units = np.rint(weight * 2.0**60).astype(np.int64)
     out = np.zeros((n_leaves, residuals.shape[1]))
-    quantiles.leaf_quantiles(
-        residuals, units, leaf, np.ascontiguousarray(np.broadcast_to(q, n_leaves), float), out
-    )
+    quantiles.leaf_quantiles(residuals, weight, 2.0**60, leaf, np.full(n_leaves, q, float), out)
     return out
 
 
