@@ -172,7 +172,8 @@ class LocalScores:
             for rows, part in parts[first:last]:
                 X = part.prox(F[rows], size)
                 assert X is not None
-                G[rows] = (F[rows] - X) / size
+                np.subtract(F[rows], X, out=G[rows])
+                G[rows] /= size
 
         parallel.run(task, len(parts), 20.0 * F.size, self._n_threads if parts[0][1].thread_safe else 1)
         return Gradient(G, self.objective.space)
