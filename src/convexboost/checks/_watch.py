@@ -122,7 +122,7 @@ class Watched(Functional):
         if self.counter[0] > 0:
             self.counter[0] -= 1
             now = F.copy(), value, gradient.values.copy()
-            if self.envelope > 0.0 and gradient.norm > 0.0 and value != 0.0:
+            if self.envelope > 0.0 and gradient.norm > 0.0 and math.isfinite(value) and value != 0.0:
                 self._compare_prox(*now)
             if self.seen:
                 self._compare(self.seen.pop(), now)

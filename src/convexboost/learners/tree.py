@@ -528,8 +528,8 @@ class Tree:
     def suited_to(self, task: str, smoothed: bool) -> Tree:
         """Return the learner with "auto" settled (docs/generalisation.md has the evidence).
 
-        Random cuts, but the best ones in regression where gradients are not those of an envelope: smooth
-        losses gain nothing from random cuts there.
+        Random cuts, but the best ones in regression where gradients are not those of an envelope: for smooth
+        losses which of the two is better depends on the data.
         """
         random = self.splits == "random" or (self.splits == "auto" and (task != "regression" or smoothed))
         leaves = CLASS_LEAVES if random and task == "classification" else LEAVES
