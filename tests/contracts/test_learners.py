@@ -381,3 +381,46 @@ def test_new_scores_do_not_disturb_the_inputs(name):
     scores = HalfSquared().bind(Y, space).scores(H.inputs, np.zeros(2))
     scores.move(Move(delta.project(rng), 1.0))
     np.testing.assert_array_equal(inputs.X, kept)
+
+
+# --- which columns are categorical -------------------------------------------------------------------------
+
+READS_CATEGORIES = [name for name in NAMED if name not in WRAPPED]
+
+
+def first_projection(name, X, categorical):
+    rng = np.random.default_rng(3)
+    space = FunctionSpace.of(len(X))
+    H = learner(name).bind(X, space, categorical=categorical)
+    delta = H.zero(2)
+    delta.add(Gradient(rng.normal(size=(len(X), 2)), space))
+    return evaluate(delta.project(np.random.default_rng(0)), H.inputs, 2)
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize(
+    "none", [[], (), np.array([]), np.array([], int), np.zeros(4, bool), [False] * 4], ids=repr
+)
+def test_no_categorical_columns_however_said(name, none):
+    X = data("plain", np.random.default_rng(0)).X
+    np.testing.assert_array_equal(first_projection(name, X, none), first_projection(name, X, None))
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize(
+    "same",
+    [(1, 3), np.array([1, 3]), np.array([3, 1], np.uint8), [False, True, False, True], [1, 3, 3]],
+    ids=repr,
+)
+def test_categorical_columns_as_numbers_or_as_a_mask(name, same):
+    X = data("plain", np.random.default_rng(0)).X
+    X[:, [1, 3]] = np.random.default_rng(1).integers(0, 5, (len(X), 2))
+    np.testing.assert_array_equal(first_projection(name, X, same), first_projection(name, X, [1, 3]))
+
+
+@pytest.mark.parametrize("name", READS_CATEGORIES)
+@pytest.mark.parametrize("wrong", [[4], [-1], [1.5], ["a"], [True], [[0, 1]], 2], ids=repr)
+def test_categorical_columns_that_are_not_there(name, wrong):
+    X = data("plain", np.random.default_rng(0)).X
+    with pytest.raises(ValueError, match=r"`categorical` must .*, got "):
+        learner(name).bind(X, FunctionSpace.of(len(X)), categorical=wrong)

@@ -153,7 +153,10 @@ def test_names_of_columns():
     for monotone, given, message in (
         ({"z": 1}, frame, "names column 'z', which `X` does not have"),
         ({"d": 1}, X, "names column 'd', which `X` does not have"),
-        ({"kind": 1}, frame, "column 2, which is categorical"),
+        ({"kind": 1}, frame, "column 'kind', which is categorical"),
+        ({2: 1}, frame, "column 'kind', which is categorical"),
+        ([0, 0, 1, 0], frame, "column 'kind', which is categorical"),
+        ({"d": 1, 3: -1}, frame, "column 'd' twice"),
         ({4: 1}, frame, "between 0 and 3, got 4"),
     ):
         with pytest.raises(ValueError, match=message):

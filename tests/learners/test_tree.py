@@ -416,12 +416,13 @@ def test_constraints_in_every_form():
     X = np.zeros((4, 3))
     for monotone in ([1, 0, -1], (1, 0, -1), np.array([1, 0, -1]), {0: 1, 2: -1}, {np.int64(0): 1, 2: -1}):
         assert bound(Tree(monotone=monotone), X).monotone.tolist() == [-1, 0, 1]
-    named = Tree(monotone={"a": 1, 2: -1}).with_names(["a", "b", "c"])
-    assert bound(named, X).monotone.tolist() == [-1, 0, 1]
+    space, names = FunctionSpace.of(len(X)), np.array(["a", "b", "c"], object)
+    named = Tree(monotone={"a": 1, 2: -1}).bind(X, space, names=names)
+    assert named.monotone.tolist() == [-1, 0, 1]
     with pytest.raises(ValueError, match="names column 'z', which `X` does not have"):
-        Tree(monotone={"z": 1}).with_names(["a", "b", "c"])
+        Tree(monotone={"z": 1}).bind(X, space, names=names)
     with pytest.raises(ValueError, match="names column 'a'"):
-        Tree(monotone={"a": 1}).with_names(None)
+        Tree(monotone={"a": 1}).bind(X, space)
     assert bound(Tree(monotone=[0, 0, 1]), X, categorical=[0]).monotone.tolist() == [0, 0, -1]
 
 

@@ -324,7 +324,7 @@ class BaseConvexBoost(BaseEstimator):
     def _bind(self, learner: Any, rows: Rows, space: FunctionSpace, **options: Any) -> Any:
         """Let the learner meet the inputs; trees are also told names, and groups that stay together."""
         if isinstance(learner, Tree):
-            learner = learner.with_names(getattr(self, "feature_names_in_", None))
+            options["names"] = getattr(self, "feature_names_in_", None)
             whole = self._has_whole_groups(rows, self._loss())
             options["groups"] = rows.groups.numbers if rows.groups is not None and whole else None
         categorical = np.flatnonzero(self._columns.categorical)

@@ -426,6 +426,22 @@ class SparseSample(BinnedSample):
         )
 
 
+def categorical_mask(categorical: Any, n_features: int) -> NDArray[np.bool_]:
+    """Return which columns are categorical; given as None, as column numbers or as a mask."""
+    mask = np.zeros(n_features, bool)
+    columns = np.asarray([] if categorical is None else categorical)
+    if columns.ndim == 1 and columns.dtype == bool and len(columns) == n_features:
+        return columns
+    numbers = columns.ndim == 1 and (columns.dtype.kind in "iu" or len(columns) == 0)
+    if not numbers or not all(0 <= j < n_features for j in columns):
+        raise ValueError(
+            f"`categorical` must be None, a list of columns from 0 to {n_features - 1} or a mask of "
+            f"{n_features} entries, got {categorical!r}"
+        )
+    mask[columns.astype(int)] = True
+    return mask
+
+
 def bin_sample(
     X: Any,
     space: FunctionSpace,
@@ -435,9 +451,7 @@ def bin_sample(
     mapper: BinMapper | None = None,
 ) -> BinnedSample:
     """Bin the training inputs, a 2-D array or any SciPy sparse matrix; by a `mapper` if there is one."""
-    mask = np.zeros(X.shape[1], bool)
-    if categorical is not None:
-        mask[np.asarray(categorical)] = True
+    mask = categorical_mask(categorical, X.shape[1])
     if sp.issparse(X):
         X = sp.csc_array(X, copy=not X.has_canonical_format)
         X.sum_duplicates()

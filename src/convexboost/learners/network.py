@@ -10,8 +10,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from numba import njit
+from numpy.typing import NDArray
 
 from convexboost.core import Array, FunctionSpace, Term
+from convexboost.learners._bins import categorical_mask
 from convexboost.learners._dense import DenseHypothesis, DenseSet, RawInputs, RawMapper
 
 #: Shares added to the mean square of each unit where the output layer is solved, so that units that do the
@@ -108,12 +110,12 @@ class Standardiser(RawMapper):
     columns: tuple[Number | Category, ...]
 
     @classmethod
-    def learn(cls, X: Any, weight: Array, categorical: Sequence[int]) -> Standardiser:
+    def learn(cls, X: Any, weight: Array, categorical: NDArray[np.bool_]) -> Standardiser:
         """Read means, deviations and categories off the training inputs."""
-        X, chosen = _dense(X), {int(j) for j in categorical}
+        X = _dense(X)
         return cls(
             tuple(
-                Category.learn(j, X[:, j]) if j in chosen else Number.learn(j, X[:, j], weight)
+                Category.learn(j, X[:, j]) if categorical[j] else Number.learn(j, X[:, j], weight)
                 for j in range(X.shape[1])
             )
         )
@@ -330,5 +332,5 @@ class Network:
 
     def bind(self, X: Any, space: FunctionSpace, categorical: Any = None, n_threads: int = 1) -> NetworkSet:
         """Standardise the training inputs."""
-        mapper = Standardiser.learn(X, space.weight, () if categorical is None else categorical)
+        mapper = Standardiser.learn(X, space.weight, categorical_mask(categorical, X.shape[1]))
         return NetworkSet(self, mapper, X, space)

@@ -43,7 +43,7 @@ from convexboost.kernels.trees import (
     quantise,
     renew,
 )
-from convexboost.learners._bins import MAX_BINS, BinMapper
+from convexboost.learners._bins import MAX_BINS, BinMapper, categorical_mask
 from convexboost.learners._dense import DenseTarget, RowSet
 from convexboost.learners._growth import Growth, Room, WholeWeights, power_above
 
@@ -158,7 +158,13 @@ class TreeSet(RowSet):
     """All trees within the limits of a learner, on binned training rows."""
 
     def __init__(
-        self, learner: Tree, mapper: RowMapper, inputs: RowCodes, space: FunctionSpace, groups: Any = None
+        self,
+        learner: Tree,
+        mapper: RowMapper,
+        inputs: RowCodes,
+        space: FunctionSpace,
+        groups: Any = None,
+        names: Any = None,
     ) -> None:
         self.learner, self.mapper, self.inputs, self.space = learner, mapper, inputs, space
         self.groups = groups  #: the number of each row's group, where rows are only drawn by whole groups
@@ -167,7 +173,7 @@ class TreeSet(RowSet):
         self.categorical = np.asarray(mapper.bins.categorical, bool)
         #: weight 2 is the row twice; but weights that add up to 1 must not make one row of all
         self.n_rows = max(space.total, float(space.n_samples))
-        self.monotone = learner.signs(self.categorical)
+        self.monotone = learner.signs(self.categorical, names)
         self.weights = WholeWeights.of(space)
         self.nowhere = np.zeros(space.n_samples, np.int32)  #: every row in leaf 0
         self.room = Room()
@@ -535,17 +541,7 @@ class Tree:
         leaves = CLASS_LEAVES if random and task == "classification" else LEAVES
         return replace(self, splits="random" if random else "best", max_leaves=self.max_leaves or leaves)
 
-    def with_names(self, names: Any) -> Tree:
-        """Return the learner with the names of columns turned into numbers."""
-        if not isinstance(self.monotone, Mapping) or not any(isinstance(j, str) for j in self.monotone):
-            return self
-        numbers = {} if names is None else {name: j for j, name in enumerate(names)}
-        unknown = [j for j in self.monotone if isinstance(j, str) and j not in numbers]
-        if unknown:
-            raise ValueError(f"`monotone` of a tree names column {unknown[0]!r}, which `X` does not have")
-        return replace(self, monotone={numbers.get(j, j): sign for j, sign in self.monotone.items()})
-
-    def signs(self, categorical: NDArray[np.bool_]) -> NDArray[np.int64]:
+    def signs(self, categorical: NDArray[np.bool_], names: Any = None) -> NDArray[np.int64]:
         """Return how the *gradient* must move along each feature: against the predictions."""
         given, n_features = self.monotone, len(categorical)
         signs = np.zeros(n_features, np.int64)
@@ -553,13 +549,22 @@ class Tree:
             return signs
         if not isinstance(given, Mapping) and len(given) != n_features:
             raise ValueError(f"`monotone` of a tree must have {n_features} entries, got {len(given)}")
-        for j, sign in given.items() if isinstance(given, Mapping) else enumerate(given):
+        numbers = {} if names is None else {name: j for j, name in enumerate(names)}
+        seen = set()
+        for column, sign in given.items() if isinstance(given, Mapping) else enumerate(given):
+            if isinstance(column, str) and column not in numbers:
+                raise ValueError(f"`monotone` of a tree names column {column!r}, which `X` does not have")
+            j = numbers[column] if isinstance(column, str) else column
             if not isinstance(j, Integral) or not 0 <= int(j) < n_features:
                 raise ValueError(
                     f"`monotone` of a tree must name columns between 0 and {n_features - 1}, got {j!r}"
                 )
+            name = str(j) if names is None else repr(str(names[j]))
             if sign != 0 and categorical[j]:
-                raise ValueError(f"`monotone` of a tree names column {j}, which is categorical")
+                raise ValueError(f"`monotone` of a tree names column {name}, which is categorical")
+            if j in seen:
+                raise ValueError(f"`monotone` of a tree names column {name} twice: by name and by number")
+            seen.add(j)
             signs[j] = -sign
         return signs
 
@@ -571,16 +576,18 @@ class Tree:
         n_threads: int = 1,
         mapper: Any = None,
         groups: Any = None,
+        names: Any = None,
     ) -> TreeSet:
-        """Bin the training inputs; with `groups` (numbers) `row_share` draws whole groups."""
+        """Bin the training inputs; with `groups` (numbers) `row_share` draws whole groups.
+
+        `names` are those of the columns, which `monotone` may use.
+        """
         if mapper is None:
-            mask = np.zeros(X.shape[1], bool)
-            if categorical is not None:
-                mask[np.asarray(categorical)] = True
+            mask = categorical_mask(categorical, X.shape[1])
             if sp.issparse(X):
                 X = sp.csc_array(X, copy=not X.has_canonical_format)
                 X.sum_duplicates()
             else:
                 X = np.asarray(X, float)
             mapper = RowMapper(BinMapper.fit(X, space, self.max_bins, mask, n_threads))
-        return TreeSet(self, mapper, mapper.encode(X, n_threads), space, groups)
+        return TreeSet(self, mapper, mapper.encode(X, n_threads), space, groups, names)
