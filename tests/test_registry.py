@@ -1,8 +1,11 @@
+import re
+
 import pytest
 
+from convexboost import ConvexBoostClassifier, ConvexBoostRanker, ConvexBoostRegressor
 from convexboost.objectives.absolute import Absolute
 from convexboost.objectives.quantile import Quantile
-from convexboost.registry import available, resolve
+from convexboost.registry import ELSEWHERE, available, resolve
 from convexboost.steps import STEPS
 from convexboost.variants import ALGORITHMS
 
@@ -95,3 +98,81 @@ def test_argument_that_is_not_taken(parameter, spec, classes):
 def test_argument_out_of_range_names_parameter_and_value(parameter, spec, classes, message):
     with pytest.raises(ValueError, match=message):
         resolve(parameter, spec, classes)
+
+
+@pytest.mark.parametrize(
+    ("spec", "hint"),
+    [
+        # scikit-learn
+        ("squared_error", "'half_squared'"),
+        ("absolute_error", "'absolute'"),
+        ("log_loss", "'logistic' or 'softmax'"),
+        ("pinball", "'quantile'"),
+        # XGBoost
+        ("reg:squarederror", "'half_squared'"),
+        ("reg:absoluteerror", "'absolute'"),
+        ("reg:quantileerror", "'quantile'"),
+        ("reg:pseudohubererror", "'huber'"),
+        ("count:poisson", "'poisson'"),
+        ("binary:logistic", "'logistic'"),
+        ("binary:hinge", "'hinge'"),
+        ("multi:softprob", "'softmax'"),
+        ("rank:ndcg", "'ranking_hinge'"),
+        # LightGBM
+        ("regression", "'half_squared'"),
+        ("l2", "'half_squared'"),
+        ("mse", "'half_squared'"),
+        ("rmse", "'half_squared'"),
+        ("l1", "'absolute'"),
+        ("mae", "'absolute'"),
+        ("binary", "'logistic'"),
+        ("multiclass", "'softmax'"),
+        ("lambdarank", "'ranking_hinge'"),
+        # CatBoost
+        ("RMSE", "'half_squared'"),
+        ("MAE", "'absolute'"),
+        ("Logloss", "'logistic' or 'softmax'"),
+        ("CrossEntropy", "'logistic' or 'softmax'"),
+        ("MultiClass", "'softmax'"),
+        ("Quantile:alpha=0.9", "'quantile'"),
+        ("YetiRank", "'ranking_hinge'"),
+        # ours, in another spelling
+        ("Softmax", "'softmax'"),
+        ("HALF_SQUARED", "'half_squared'"),
+        ("MulticlassHinge", "'multiclass_hinge'"),
+    ],
+)
+def test_names_of_other_libraries(spec, hint):
+    with pytest.raises(ValueError) as error:
+        resolve("loss", spec, LOSSES)
+    assert str(error.value).endswith(f"got {spec!r}; did you mean {hint}?")
+
+
+@pytest.mark.parametrize("spec", ["tweedie", "gamma", "mape", "cox", "xyz"])
+def test_losses_that_are_not_here_are_not_guessed_at(spec):
+    with pytest.raises(ValueError, match=rf"got '{spec}'$"):
+        resolve("loss", spec, LOSSES)
+
+
+def test_names_of_other_libraries_belong_to_losses():
+    assert set(ELSEWHERE) <= set(LOSSES)
+    names = [name for names in ELSEWHERE.values() for name in names]
+    assert not set(names) & set(LOSSES)
+    assert all(name == name.lower() for name in names)
+    assert all(len(set(names)) == len(names) for names in ELSEWHERE.values())
+
+
+@pytest.mark.parametrize("estimator", [ConvexBoostRegressor, ConvexBoostClassifier, ConvexBoostRanker])
+@pytest.mark.parametrize(
+    "spec", ["squared_error", "log_loss", "lambdarank", "quantil", "hing", "xyz", "softmax"]
+)
+def test_estimators_offer_only_losses_that_they_take(estimator, spec):
+    if spec in LOSSES and LOSSES[spec].task in estimator._tasks:
+        return
+    with pytest.raises(ValueError) as error:
+        estimator(spec).fit(
+            [[0.0], [1.0]], [0, 1], **({"qid": [0, 0]} if estimator is ConvexBoostRanker else {})
+        )
+    listed = re.split(r"[ ,;?'()]+", str(error.value).replace(repr(spec), ""))
+    for name, cls in LOSSES.items():
+        assert (name in listed) == (cls.task in estimator._tasks)

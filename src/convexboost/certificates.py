@@ -35,6 +35,7 @@ from convexboost.core import (
     RidgeGradient,
     Scores,
     Target,
+    brief,
 )
 
 #: Cuts kept.  When there are more, the best mean so far takes the place of the two least useful ones.
@@ -178,6 +179,8 @@ class Certificate:
     weight: float | None = None  #: … and of C1'
     met: float = math.inf  #: an objective that was met while the bound was improved
     _weights: dict[Any, Array] = field(default_factory=dict, repr=False, compare=False)
+
+    __repr__ = brief
 
     def floor(self) -> LowerBound | None:
         """Return the known minimum of the loss."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol, Self
@@ -37,10 +37,35 @@ KINK = 1e-12
 ROUNDING = 1e-13
 
 
+#: Entries of an array or a list that a repr shows; of longer ones it shows the size.
+FEW = 3
+
+
 def blocks(n_rows: int, n_outputs: int = 1) -> Iterator[slice]:
     """Cut the rows into blocks: temporary arrays stay small, and sums do not depend on threads."""
     size = max(BLOCK, NUMBERS // n_outputs)
     return (slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size))
+
+
+def shown(value: Any) -> str:
+    """Return a value as its user wrote it: 0.0, not np.float64(0.0)."""
+    plain = isinstance(value, np.generic) and value.dtype.kind in "biufcSU"
+    return repr(value.item() if plain else value)
+
+
+def brief(self: Any) -> str:
+    """Return the repr of a dataclass on one line; of arrays and long lists only type and size."""
+    parts = (f"{f.name}={_brief(getattr(self, f.name))}" for f in fields(self) if f.repr)
+    return f"{type(self).__name__}({', '.join(parts)})"
+
+
+def _brief(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        few = value.ndim == 1 and len(value) <= FEW
+        return repr(value.tolist()) if few else f"<{value.dtype} array, shape {value.shape}>"
+    if isinstance(value, list | tuple | dict) and len(value) > FEW:
+        return f"<{type(value).__name__} of {len(value)} items>"
+    return repr(value)
 
 
 @dataclass(frozen=True)
@@ -53,6 +78,8 @@ class FunctionSpace:
 
     weight: Array  #: p, shape (n_samples,); sums to 1 over all the rows of the problem
     total: float = 1.0  #: the sum of the sample weights before they were normalised
+
+    __repr__ = brief
 
     @classmethod
     def of(cls, n_samples: int, sample_weight: Array | None = None) -> Self:
@@ -264,6 +291,8 @@ class Direction:
         return Direction(terms, abs(factor) * self.norm, self.edge, self.intrinsic_edge)
 
     __rmul__ = __mul__
+
+    __repr__ = brief
 
     def __neg__(self) -> Direction:
         return self * -1.0
@@ -518,6 +547,9 @@ class AdditiveModel:
     ends: list[int] = field(default_factory=lambda: [0])  #: number of terms after each round
     multipliers: list[float] = field(default_factory=lambda: [1.0])  #: global multiplier after each round
     _collapsed: tuple[int, list[Term]] | None = field(default=None, repr=False, compare=False)
+
+    def __repr__(self) -> str:
+        return f"AdditiveModel({self.n_rounds} rounds, {len(self.terms)} terms, {len(self.start)} outputs)"
 
     @property
     def n_rounds(self) -> int:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from convexboost.certificates import Certificate
 from convexboost.core import Array, Term
+from convexboost.learners._bins import BinMapper
 from convexboost.learners._histogram import BinFunction
 from convexboost.learners.finite import Atom
 from convexboost.learners.tree import TreeFunction
@@ -338,8 +339,9 @@ def _identity(h: Any) -> Hashable | None:
 
 def count_hypotheses(mapper: Any) -> float:
     """Return how many stumps there are on binned features, infinity where that is not known."""
-    columns = getattr(mapper, "columns", None)
-    return math.inf if columns is None else sum(max(column.n_bins - 1, 0) for column in columns)
+    if not isinstance(mapper, BinMapper):
+        return math.inf
+    return sum(max(column.n_bins - 1, 0) for column in mapper.columns)
 
 
 # -- the rules ----------------------------------------------------------------------------------------------

@@ -5,9 +5,44 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+from collections.abc import Collection
 from difflib import get_close_matches
 from functools import cache
 from typing import Any
+
+#: What other libraries call our losses, in lower case; only used to suggest the right name.
+ELSEWHERE: dict[str, tuple[str, ...]] = {
+    "absolute": (
+        *("absolute_error", "mean_absolute_error", "mae", "l1", "lad", "regression_l1", "laplace"),
+        *("reg:absoluteerror", "absoluteerror"),
+    ),
+    "exponential": ("adaboost", "exp"),
+    "half_squared": (
+        *("squared_error", "squared_loss", "mean_squared_error", "root_mean_squared_error", "mse", "rmse"),
+        *("l2", "l2_root", "ls", "least_squares", "squared", "gaussian", "regression", "regression_l2"),
+        *("reg:squarederror", "reg:linear", "squarederror"),
+    ),
+    "hinge": ("binary:hinge", "svm"),
+    "huber": ("reg:pseudohubererror", "pseudo_huber", "smooth_l1"),
+    "logistic": (
+        *("log_loss", "logloss", "log", "cross_entropy", "crossentropy", "xentropy", "deviance"),
+        *("binary", "binary_logloss", "binary_crossentropy", "binomial", "binomial_deviance", "bernoulli"),
+        *("binary:logistic", "binary:logitraw", "reg:logistic", "logit"),
+    ),
+    "multiclass_hinge": ("multi_hinge", "multi_margin", "crammer_singer"),
+    "poisson": ("count:poisson",),
+    "quantile": ("pinball", "pinball_loss", "reg:quantileerror"),
+    "quantiles": ("multiquantile",),
+    "ranking_hinge": (
+        *("lambdarank", "lambdamart", "rank_xendcg", "ndcg", "pairwise", "ranknet", "rank:ndcg", "rank:map"),
+        *("rank:pairwise", "pairlogit", "pairlogitpairwise", "yetirank", "yetirankpairwise"),
+    ),
+    "softmax": (
+        *("log_loss", "logloss", "log", "cross_entropy", "crossentropy", "deviance"),
+        *("categorical_crossentropy", "multinomial", "multinomial_deviance", "multi_logloss", "multiclass"),
+        *("multi:softprob", "multi:softmax", "multiclassova", "multiclassonevsall"),
+    ),
+}
 
 
 @cache
@@ -33,15 +68,30 @@ def available(package: str) -> dict[str, type[Any]]:
     return {name: cls for name, cls in everything(package).items() if complete(cls)}
 
 
-def resolve(parameter: str, spec: Any, classes: dict[str, type[Any]]) -> Any:
-    """Turn "quantile", "quantile:0.9" or an object into an object."""
+def suggest(spec: str, offered: Collection[str]) -> str:
+    """Return "; did you mean …?" where a name is that of another library, or close to one of ours."""
+    whole, name = spec.lower(), spec.lower().partition(":")[0]
+    known = _ours(whole) or _ours(name) or get_close_matches(name, offered, n=1, cutoff=0.75)
+    found = [repr(name) for name in known if name in offered]
+    return f"; did you mean {' or '.join(found)}?" if found else ""
+
+
+def _ours(name: str) -> list[str]:
+    return [ours for ours, theirs in ELSEWHERE.items() if name in theirs]
+
+
+def resolve(
+    parameter: str, spec: Any, classes: dict[str, type[Any]], offered: Collection[str] | None = None
+) -> Any:
+    """Turn "quantile", "quantile:0.9" or an object into an object; an error lists `offered`, or all."""
     if not isinstance(spec, str):
         return spec() if inspect.isclass(spec) else spec
     name, _, argument = spec.partition(":")
     if name not in classes:
-        close = get_close_matches(name, classes, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise ValueError(f"`{parameter}` must be one of {', '.join(classes)}, got {spec!r}{hint}")
+        names = list(classes) if offered is None else offered
+        raise ValueError(
+            f"`{parameter}` must be one of {', '.join(names)}, got {spec!r}{suggest(spec, names)}"
+        )
     if not argument:
         return classes[name]()
     try:

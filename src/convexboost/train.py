@@ -26,6 +26,7 @@ from convexboost.core import (
     HypothesisSet,
     Objective,
     Scores,
+    brief,
 )
 from convexboost.registry import resolve
 from convexboost.steps import STEPS, Step
@@ -57,6 +58,14 @@ class Record:
     lower_bound: float = math.nan  #: no model has a smaller R; the largest found so far
 
 
+class History(dict[str, Array]):
+    """The records as columns: {"objective": …, "edge": …}; round 0, the start, is the first entry of each."""
+
+    def __repr__(self) -> str:
+        rounds = max(map(len, self.values()), default=1) - 1
+        return f"<history of {rounds} rounds: {', '.join(self)}>"
+
+
 Callback = Callable[[Record], Any]
 
 
@@ -72,11 +81,13 @@ class Result:
     diverged: bool
     certificate: Certificate | None = None  #: how far from optimal the model can be, if asked for
 
+    __repr__ = brief
+
     @property
-    def history(self) -> dict[str, Array]:
+    def history(self) -> History:
         """Return the records as columns; those of the certificate only where it was asked for."""
         names = [f.name for f in fields(Record) if self.certificate is not None or f.default is MISSING]
-        return {name: np.array([getattr(record, name) for record in self.records]) for name in names}
+        return History({name: np.array([getattr(record, name) for record in self.records]) for name in names})
 
 
 class Training:

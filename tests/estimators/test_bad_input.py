@@ -188,6 +188,21 @@ def test_one_class():
     )
 
 
+@pytest.mark.parametrize(
+    ("label", "written"),
+    [(0.0, "0.0"), (7, "7"), ("same", "'same'"), (True, "True"), (np.float32(2.0), "2.0"), (np.int8(3), "3")],
+)
+def test_labels_are_written_as_the_user_wrote_them(label, written):
+    model = ConvexBoostClassifier("hinge", n_rounds=1)
+    refuses(rf"got one class: {written}$", model, y=np.full(N, label))
+    other = np.where(np.arange(N) % 2, label, type(label)(0 if label else 1))
+    unknown = {"same": "x", True: 5}.get(label, label + type(label)(4) if label != "same" else 0)
+    y_val = np.where(np.arange(N) % 3, other, unknown)
+    with pytest.raises(ValueError, match="holds a class that `y` does not: ") as error:
+        model.fit(X, other, X_val=X, y_val=y_val)
+    assert "np." not in str(error.value)
+
+
 @pytest.mark.parametrize("estimator", [ConvexBoostRegressor, ConvexBoostClassifier])
 def test_lengths(estimator):
     y = Y if estimator is ConvexBoostRegressor else C

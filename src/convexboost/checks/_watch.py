@@ -58,7 +58,7 @@ def watch(objective: Functional) -> Functional:
     return watched
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Watched(Functional):
     """An objective whose first evaluations are compared with each other."""
 

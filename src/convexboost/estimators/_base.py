@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, NamedTuple
@@ -224,7 +224,7 @@ class BaseConvexBoost(BaseEstimator):
             raise ValueError(f"`X` and `y` go together, but `{'X' if X is None else 'y'}` is missing")
         if trials and X is None:
             raise ValueError("`trials` needs rows to try on: diagnose(X, y, trials=True)")
-        history = self.history_
+        history: Mapping[str, Array] = self.history_
         has_validation = not np.isnan(history["validation"]).all()
         if X is not None and not trials and not has_validation:
             history = {**history, "validation": _trials.validation(self, X, y)}
@@ -568,7 +568,8 @@ class BaseConvexBoost(BaseEstimator):
 
     def _loss(self) -> Any:
         classes = available("convexboost.objectives")
-        loss = resolve("loss", self.loss, classes)
+        fitting = [name for name, cls in classes.items() if cls.task in self._tasks]
+        loss = resolve("loss", self.loss, classes, fitting)
         if isinstance(loss, Coupling | Ridge):
             raise ValueError(f"`loss` {loss!r} has no targets: add it to a loss")
         if not isinstance(loss, Loss):
@@ -579,8 +580,7 @@ class BaseConvexBoost(BaseEstimator):
                 )
             loss = as_loss(loss)
         if loss.task not in self._tasks:
-            fitting = ", ".join(name for name, cls in classes.items() if cls.task in self._tasks)
-            raise ValueError(f"`loss` must be a {self._task} loss ({fitting}), got {self.loss!r}")
+            raise ValueError(f"`loss` must be a {self._task} loss ({', '.join(fitting)}), got {self.loss!r}")
         return loss
 
     def _learner(self) -> Any:

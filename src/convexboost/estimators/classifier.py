@@ -16,7 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from convexboost.core import Array, blocks
+from convexboost.core import Array, blocks, shown
 from convexboost.estimators._base import BaseConvexBoost
 from convexboost.estimators._frames import is_missing
 
@@ -178,7 +178,7 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
             given = self.class_weight
             unknown = [label for label in given if label not in labels]
             if unknown and not all(label in given for label in labels):  # a slip; else more than needed
-                raise ValueError(f"`class_weight` holds a class that `y` does not: {unknown[0]!r}")
+                raise ValueError(f"`class_weight` holds a class that `y` does not: {shown(unknown[0])}")
             factors = np.array([given.get(label, 1.0) for label in labels], float)
         weighed = weight * factors[numbers]
         if not (weighed > 0.0).any():
@@ -199,7 +199,8 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
         self.classes_ = np.unique(y)
         if len(self.classes_) < 2:
             raise ValueError(
-                f"`y` must hold at least 2 classes with positive weight, got one class: {self.classes_[0]!r}"
+                "`y` must hold at least 2 classes with positive weight, got one class: "
+                f"{shown(self.classes_[0])}"
             )
         loss = self._loss()
         n_classes = len(self.classes_)
@@ -220,7 +221,7 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
         unknown = np.setdiff1d(y, self.classes_)
         if len(unknown):
             where = "`y` does not" if parameter == "y_val" else "the model does not know"
-            raise ValueError(f"`{parameter}` holds a class that {where}: {unknown[0]!r}")
+            raise ValueError(f"`{parameter}` holds a class that {where}: {shown(unknown[0])}")
         return self._class_numbers(y)
 
     def _class_numbers(self, y: Any) -> NDArray[np.int32]:

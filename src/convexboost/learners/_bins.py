@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from convexboost.core import Array, FunctionSpace, Gradient, PairGradient
+from convexboost.core import Array, FunctionSpace, Gradient, PairGradient, brief
 from convexboost.kernels import parallel
 from convexboost.kernels.binning import add_codes, add_tables, encode
 from convexboost.kernels.histogram import (
@@ -42,6 +42,8 @@ class Column:
     cuts: Array | None = None
     categories: Array | None = None  #: sorted
     category_codes: Codes | None = None  #: bin of each category; rare ones share the last bin
+
+    __repr__ = brief
 
     @property
     def n_bins(self) -> int:
@@ -147,6 +149,8 @@ class BinMapper:
     columns: list[Column]
     categorical: NDArray[np.bool_]
 
+    __repr__ = brief
+
     @classmethod
     def fit(
         cls,
@@ -215,6 +219,8 @@ class BinnedInputs:
     X: Any
     n_threads: int = 1
     _cache: dict[int, Codes] = field(default_factory=dict)
+
+    __repr__ = brief
 
     def __len__(self) -> int:
         return int(self.X.shape[0])

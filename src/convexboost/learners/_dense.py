@@ -19,6 +19,7 @@ from convexboost.core import (
     Move,
     Position,
     Target,
+    brief,
 )
 
 
@@ -28,6 +29,8 @@ class RawInputs:
 
     X: Any
     _last: tuple[DenseHypothesis, Array] | None = field(default=None, repr=False)
+
+    __repr__ = brief
 
     def __len__(self) -> int:
         return int(self.X.shape[0])
@@ -64,6 +67,8 @@ class RowValues(DenseHypothesis):
     """A function that is known at the training points only."""
 
     values: Array
+
+    __repr__ = brief
 
     def evaluate(self, X: Any) -> Array:
         """Return the values; X must be the training inputs."""

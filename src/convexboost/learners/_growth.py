@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from convexboost.core import Array, FunctionSpace
+from convexboost.core import Array, FunctionSpace, brief
 from convexboost.kernels import parallel
 from convexboost.kernels.trees import BETTER, LARGEST, add_histogram, divide, grow, partition
 
@@ -29,6 +29,8 @@ class WholeWeights:
     whole: NDArray[np.int32]
     exact: Array  #: the weights themselves where `whole` is rounded, else empty
     unit: float  #: what 1 weighs
+
+    __repr__ = brief
 
     @classmethod
     def of(cls, space: FunctionSpace) -> WholeWeights:

@@ -35,6 +35,7 @@ from convexboost.core import (
     RidgeGradient,
     Target,
     Term,
+    brief,
     merge,
 )
 from convexboost.kernels import parallel
@@ -70,6 +71,8 @@ class BinFunction(Hypothesis):
     feature: int
     leaf_of_bin: NDArray[np.uint8]
     values: Array  #: (n_leaves, n_outputs)
+
+    __repr__ = brief
 
     @property
     def table(self) -> Array:
@@ -125,6 +128,8 @@ class Span:
 
     basis: NDArray[np.int64]
     factor: Array
+
+    __repr__ = brief
 
     def whiten(self, table: Array) -> Array:
         """Map Πv to Euclidean coordinates: ⟨Πv, Πw⟩ = ⟨whiten(v), whiten(w)⟩."""

@@ -20,6 +20,7 @@ from convexboost.core import (
     Hypothesis,
     Target,
     Term,
+    brief,
 )
 from convexboost.kernels.additive import average_projections
 from convexboost.kernels.stumps import VECTOR
@@ -76,6 +77,8 @@ class AdditiveFunction(Hypothesis):
     """A sum of functions of one feature each: their values in all bins, (total bins, n_outputs)."""
 
     table: Array
+
+    __repr__ = brief
 
     def add_to(self, F: Array, inputs: Any, weight: float) -> None:
         """F += weight * h(inputs)."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from convexboost.core import Array, FunctionSpace
+from convexboost.core import Array, FunctionSpace, brief
 from convexboost.learners._dense import DenseHypothesis, DenseSet
 
 #: A function must beat the best one so far by this much, relatively.
@@ -21,6 +21,8 @@ class Atom(DenseHypothesis):
 
     index: int
     values: Array  #: (n_samples, n_outputs)
+
+    __repr__ = brief
 
     def evaluate(self, X: Any) -> Array:
         """Return the values at the rows X."""

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from numba import njit
 from numpy.typing import NDArray
 
-from convexboost.core import Array, FunctionSpace, Term
+from convexboost.core import Array, FunctionSpace, Term, brief
 from convexboost.learners._bins import categorical_mask
 from convexboost.learners._dense import DenseHypothesis, DenseSet, RawInputs, RawMapper
 
@@ -54,6 +54,8 @@ class Number:
     scale: float  #: 0: all the same
     has_missing: bool
 
+    __repr__ = brief
+
     @classmethod
     def learn(cls, index: int, column: Array, weight: Array) -> Number:
         """Find mean and standard deviation of the values that are not missing."""
@@ -85,6 +87,8 @@ class Category:
     index: int
     values: Array
 
+    __repr__ = brief
+
     @classmethod
     def learn(cls, index: int, column: Array) -> Category:
         """Find the categories."""
@@ -108,6 +112,8 @@ class Standardiser(RawMapper):
     """X as the networks read it: standardised columns, indicators, and a last column of ones."""
 
     columns: tuple[Number | Category, ...]
+
+    __repr__ = brief
 
     @classmethod
     def learn(cls, X: Any, weight: Array, categorical: NDArray[np.bool_]) -> Standardiser:
@@ -160,6 +166,8 @@ class Units(DenseHypothesis):
     inward: Array  #: (n_inputs, hidden)
     outward: Array  #: (hidden, n_outputs)
     constant: Array  #: (n_outputs,)
+
+    __repr__ = brief
 
     def evaluate(self, X: Array) -> Array:
         """Return the values, some rows at a time."""

@@ -24,6 +24,7 @@ from convexboost.core import (
     Hypothesis,
     Pooled,
     Term,
+    brief,
 )
 from convexboost.kernels import parallel
 from convexboost.kernels.histogram import add_lookup, leaf_tables
@@ -65,6 +66,8 @@ class TreeFunction(Hypothesis):
     leaf_of_node: NDArray[np.int32]
     values: Array  #: (n_leaves, n_outputs)
     monotone: NDArray[np.int64] | None = None  #: how values must move along each feature, if any must
+
+    __repr__ = brief
 
     def lookup(self, inputs: Any, weight: float) -> tuple[Any, Array]:
         """Return (leaves, weight times the value in each)."""
@@ -111,6 +114,8 @@ class RowCodes:
     n_threads: int = 1
     columns: NDArray[np.uint8] | None = None  #: the same column by column, for training
     _last: tuple[Any, NDArray[np.int32]] | None = field(default=None, repr=False)
+
+    __repr__ = brief
 
     def __len__(self) -> int:
         return len(self.codes)

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from convexboost.core import KINK, Array, Constants, FunctionSpace, Gradient, PairGradient, blocks
+from convexboost.core import KINK, Array, Constants, FunctionSpace, Gradient, PairGradient, blocks, brief
 from convexboost.kernels import parallel, quantiles
 from convexboost.kernels.histogram import add_leaf_sums, add_lookup, add_pair_sums, leaf_tables
 from convexboost.objectives._refit import PRIOR_ROWS, Place, damped_newton, proximal_step, roots
@@ -37,6 +37,8 @@ class Pieces:
     group: NDArray[np.int64]
     weight: Array  #: (n_groups,)
 
+    __repr__ = brief
+
     @classmethod
     def above(cls, y: Array, low: float, high: float, space: FunctionSpace) -> Pieces:
         """Σ_k max(low (f_k − y_k), high (f_k − y_k)): linear, plus what lies above the target."""
@@ -58,6 +60,8 @@ class Groups:
 
     labels: NDArray[Any]  #: one per row
     weight: Array | None = None  #: one per row, the same within a group; None: 1
+
+    __repr__ = brief
 
     @classmethod
     def of(cls, groups: Any) -> Groups | None:
@@ -273,6 +277,8 @@ class Functional(ABC):
     #: Gradients are those of the Moreau envelope, this many Polyak steps wide; 0: of R itself.
     envelope: float = field(default=0.0, kw_only=True)
 
+    __repr__ = brief
+
     @abstractmethod
     def evaluate(self, F: Array) -> tuple[float, Array]:
         """R[F] and a subgradient in L²(P), without the ridge term."""
@@ -381,7 +387,7 @@ class Functional(ABC):
         return value, Gradient(G, self.space)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Pointwise(Functional):
     """R[F] = Σ_n p_n l(F_n, y_n)."""
 

@@ -327,7 +327,7 @@ class Expression(_Expression, Loss):  # type: ignore[override]
         return Composite(self.operation, parts, space=space, n_outputs=k)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Composite(Functional):
     """An operation on functionals."""
 

@@ -266,7 +266,7 @@ class CustomTotal(_Custom, Loss):  # type: ignore[override]
         return float(value.reshape(())), _shaped(partials, F, "total", self.name)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CustomFunctional(Functional):
     """A user's functional."""
 

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from convexboost.core import Array, FunctionSpace
+from convexboost.core import Array, FunctionSpace, shown
 from convexboost.objectives._base import Functional, Groups, is_positive
 from convexboost.objectives._calculus import Coupling
 
@@ -88,7 +88,8 @@ class Graph(Coupling):
             n_nodes = len(labels)
             if len(ends) and (labels.dtype.kind in "biuf") != (ends.dtype.kind in "biuf"):
                 raise ValueError(
-                    f"`edges` must hold labels like those in `groups`, got {ends[0, 0]!r} and {labels[0]!r}"
+                    "`edges` must hold labels like those in `groups`, got "
+                    f"{shown(ends[0, 0])} and {shown(labels[0])}"
                 )
             place = np.searchsorted(labels, ends).clip(max=n_nodes - 1)
             known = (labels[place] == ends).all(axis=1)
@@ -114,13 +115,15 @@ class Graph(Coupling):
                 )
         elif len(ends):
             if ends.dtype.kind not in "iu":
-                raise ValueError(f"`edges` must be row numbers unless `groups` are given, got {ends[0, 0]!r}")
+                raise ValueError(
+                    f"`edges` must be row numbers unless `groups` are given, got {shown(ends[0, 0])}"
+                )
             if not 0 <= ends.min() <= ends.max() < n_rows:
                 bad = ends[(ends < 0) | (ends >= n_rows)][0]
                 raise ValueError(f"`edges` joins row {bad}, but there are {n_rows} rows{advice}")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class EdgeMean(Functional):
     """R[F] = Σ_e share_e d(F̄_i, F̄_j), over edges e = (i, j); F̄_i is the mean of the rows of node i."""
 

@@ -36,7 +36,7 @@ class Reweighting(Loss):
         return self.loss.find_link()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Reweighted(Functional):
     """R[F] = Σ_n p_n r_n l_n, the ratios r = q/p found from the row losses l.
 

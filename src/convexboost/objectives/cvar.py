@@ -53,7 +53,7 @@ class CVaR(Reweighting):
         return Tail(rows, float(self.level), space=space, n_outputs=rows.n_outputs)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Tail(Reweighted):
     """The mean of the worst 1 − level share of the rows."""
 

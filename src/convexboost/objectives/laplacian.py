@@ -11,7 +11,7 @@ from convexboost.core import Array, Constants
 from convexboost.objectives._graph import EdgeMean, Graph
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SquaredDifferences(EdgeMean):
     """½ ‖F̄_i − F̄_j‖²."""
 

@@ -54,7 +54,7 @@ class RankingHinge(Loss):
         return PairwiseHinge(y, pairs, space=space, n_outputs=n_outputs)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PairwiseHinge(Functional):
     """The hinge on fixed pairs.
 

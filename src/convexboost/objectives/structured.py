@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from convexboost.core import Array, Constants, FunctionSpace
+from convexboost.core import Array, Constants, FunctionSpace, shown
 from convexboost.objectives._base import Functional, Groups, Loss, is_positive, prepare
 
 #: How far below 0 rounding may put a value, relative to the numbers it is made of.
@@ -86,7 +86,7 @@ class Structured(Loss):
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Structures(Functional):
     """The structures of a data set."""
 
@@ -110,12 +110,12 @@ class Structures(Functional):
         found = self.loss.oracle(F, y.copy(), label)
         if not (isinstance(found, tuple) and len(found) == 2):
             raise ValueError(
-                f"`oracle` must return counts and a margin, got {type(found).__name__} for {label!r}"
+                f"`oracle` must return counts and a margin, got {type(found).__name__} for {shown(label)}"
             )
         counts, margin = np.asarray(found[0], float), float(found[1])
         if counts.shape != F.shape:
             raise ValueError(
-                f"`oracle` must return counts of shape {F.shape} for the structure {label!r}, got "
+                f"`oracle` must return counts of shape {F.shape} for the structure {shown(label)}, got "
                 f"{counts.shape}"
             )
         difference = counts - y
@@ -124,7 +124,7 @@ class Structures(Functional):
         if value < -SLACK * (1.0 + abs(margin) + float(np.abs(gains).sum())):
             raise ValueError(
                 f"`oracle` returned an output that is {-value:g} worse than the truth for the structure "
-                f"{label!r}: it must find the largest margin + score, the truth (margin 0) included"
+                f"{shown(label)}: it must find the largest margin + score, the truth (margin 0) included"
             )
         return max(value, 0.0), difference
 

@@ -13,7 +13,7 @@ from convexboost.objectives._base import residual_sign
 from convexboost.objectives._graph import EdgeMean, Graph
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class AbsoluteDifferences(EdgeMean):
     """|F̄_i − F̄_j|₁."""
 

@@ -55,7 +55,7 @@ class WorstGroup(Reweighting):
         return GroupMaximum(rows, given.numbers, mass, self.smooth, space=space, n_outputs=rows.n_outputs)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class GroupMaximum(Reweighted):
     """The largest mean loss of a group, or a smooth version of it."""
 
