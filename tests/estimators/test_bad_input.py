@@ -261,7 +261,7 @@ def test_an_array_of_strings():
     words = np.array([["a", "1"], ["b", "2"]] * 15, object)
     refuses("could not convert string to float: 'a'", ConvexBoostRegressor(), X=words)
     refuses(
-        r"column 0 of `X` holds object values, not numbers",
+        r"column 0 of `X` holds text values, not numbers",
         ConvexBoostRegressor(categorical_features=[1]),
         X=words,
     )

@@ -35,7 +35,7 @@ from convexboost.checks import watch
 from convexboost.core import AdditiveModel, Array, Constants, FunctionSpace
 from convexboost.diagnosis import Diagnosis, Run, count_hypotheses, diagnose, number
 from convexboost.estimators import _rounds
-from convexboost.estimators._frames import Columns, is_frame, is_missing
+from convexboost.estimators._frames import Columns, column_names, has_times, is_frame, is_missing
 from convexboost.exact import MAX_NONZEROS
 from convexboost.learners._histogram import StumpLearner
 from convexboost.learners.classifier import Classifier
@@ -445,16 +445,19 @@ class BaseConvexBoost(BaseEstimator):
             "ensure_all_finite": "allow-nan" if tags.allow_nan else True,
         }
         X = _as_columns(X)
-        if self._columns.plain and not is_frame(X):
+        if self._columns.plain and not is_frame(X) and not has_times(X):
             if parameter == "X":
                 return validate_data(self, X, reset=reset, **options)
             _check_feature_names(self, X, reset=False)
             if X.shape[1] != self.n_features_in_:
                 raise ValueError(f"`{parameter}` must have {self.n_features_in_} features, got {X.shape[1]}")
             return check_array(X, estimator=self, input_name=parameter, **options)
+        column_names(X)
         _check_feature_names(self, X, reset=reset)
         _check_n_features(self, X, reset=reset)
-        return check_array(self._columns.encode(X), estimator=self, input_name=parameter, **options)
+        return check_array(
+            self._columns.encode(X, parameter), estimator=self, input_name=parameter, **options
+        )
 
     _group_parameter = "groups"
 

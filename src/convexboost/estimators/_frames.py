@@ -1,21 +1,58 @@
-"""From a user's X (array, sparse matrix, pandas or polars frame) to a matrix of numbers."""
+"""From a user's X (array, sparse matrix, pandas or polars frame) to a matrix of numbers.
+
+Dates and times become seconds since 1970 (in UTC where there is a time zone), durations become seconds,
+whatever their unit; NaT is a missing value.  A column must hold the same kind of values in `fit` and later.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
-from numbers import Integral
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.preprocessing import OrdinalEncoder
 
 from convexboost.core import Array
 
+#: What a column can hold.
+NUMBERS, DATETIMES, ZONED, DURATIONS, TEXT = (
+    "numbers",
+    "datetimes without a time zone",
+    "datetimes with a time zone",
+    "durations",
+    "text values",
+)
+#: Read as floats.
+NUMERIC = (NUMBERS, DATETIMES, ZONED, DURATIONS)
+#: The parts of a second that NumPy counts.
+PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9, "ps": 10**12, "fs": 10**15, "as": 10**18}
+
 
 def is_frame(X: Any) -> bool:
     """Return whether X has named, typed columns (pandas, polars)."""
     return hasattr(X, "columns") and hasattr(X, "dtypes") and hasattr(X, "shape")
+
+
+def has_times(X: Any) -> bool:
+    """Return whether an array holds dates, times or durations, which NumPy would turn into any numbers."""
+    if not isinstance(X, np.ndarray):
+        return False
+    return X.dtype.kind in "mM" or (X.dtype == object and any(map(_is_time, X.ravel())))
+
+
+def refuse_times(values: Any, parameter: str) -> None:
+    """Insist on numbers where scikit-learn would take times for some: their unit is lost then."""
+    array = np.asarray(values)
+    if has_times(array):
+        times = (type(value).__name__ for value in array.ravel() if _is_time(value))
+        what = next(times) if array.dtype == object else array.dtype
+        raise ValueError(f"`{parameter}` must hold numbers, got {what}")
 
 
 def _is_categorical(dtype: Any) -> bool:
@@ -24,66 +61,183 @@ def _is_categorical(dtype: Any) -> bool:
 
 @dataclass(frozen=True)
 class Columns:
-    """Which columns are categorical, and the categories of those that hold other things than numbers."""
+    """What the columns hold, which are categorical, and the categories that are not numbers."""
 
+    names: tuple[Any, ...]  #: numbers where X has no names
     categorical: NDArray[np.bool_]
+    kinds: tuple[str | None, ...]  #: None: nothing but missing values
     encoders: dict[int, OrdinalEncoder]
 
     @classmethod
     def learn(cls, X: Any, categorical_features: Any) -> Columns:
         """Read them off the training inputs."""
+        names = column_names(X)
         mask = _mask(X, categorical_features)
-        encoders = {}
-        for j in np.flatnonzero(mask):
-            values = _column(X, int(j))
-            if values is not None and values.dtype.kind not in "fiub":
+        if not is_frame(X) and not has_times(X) and (sp.issparse(X) or not mask.any()):
+            return cls(names, mask, (NUMBERS,) * len(names), {})  # scikit-learn makes numbers of them
+        kinds, encoders = [], {}
+        for j, name in enumerate(names):
+            values, kind = _read(X, j)
+            if mask[j] and kind is not None and kind not in NUMERIC:
                 encoder = OrdinalEncoder(
                     handle_unknown="use_encoded_value", unknown_value=np.nan, encoded_missing_value=np.nan
                 )
-                encoders[int(j)] = encoder.fit(_missing_as_nan(values))
-        return cls(mask, encoders)
+                try:
+                    encoders[j] = encoder.fit(values[:, None])
+                except TypeError:
+                    raise ValueError(
+                        f"column {name!r} of `X` is categorical, but its values, {kind}, cannot be sorted"
+                    ) from None
+            elif kind == TEXT:
+                kind = NUMBERS  # or `encode` refuses it
+            kinds.append(kind)
+        return cls(names, mask, tuple(kinds), encoders)
 
     @property
     def plain(self) -> bool:
-        """Return whether X can be read as numbers as it is."""
-        return not self.encoders
+        """Return whether an array of numbers can be read as it is."""
+        return not self.encoders and all(kind in (NUMBERS, None) for kind in self.kinds)
 
-    def encode(self, X: Any) -> Array:
-        """Return X as floats, categories numbered, missing ones NaN."""
-        out = np.empty(X.shape)
+    def encode(self, X: Any, parameter: str = "X") -> Array:
+        """Return X as floats: categories numbered, seconds for times, NaN for what is missing."""
+        out = np.full(X.shape, np.nan)
         for j in range(X.shape[1]):
-            values = _column(X, j)
-            assert values is not None
-            if j in self.encoders:
-                out[:, j] = self.encoders[j].transform(_missing_as_nan(values)).ravel()
+            values, kind = _read(X, j)
+            wanted = self.kinds[j]
+            if kind is None or wanted is None:
                 continue
-            try:
-                numbers = _missing_as_nan(values)[:, 0] if values.dtype == object else values
-                out[:, j] = numbers.astype(float)
-            except (TypeError, ValueError):
-                name = X.columns[j] if is_frame(X) else j
+            where = f"column {self.names[j]!r} of `{parameter}`"
+            if kind == TEXT and wanted == NUMBERS:
+                values, kind = _parsed(values)
+            unreadable = wanted not in NUMERIC and j not in self.encoders
+            if unreadable or (kind == TEXT and wanted == NUMBERS):
                 raise ValueError(
-                    f"column {name!r} of `X` holds {values.dtype} values, not numbers: give it a categorical "
-                    "dtype or name it in `categorical_features`"
-                ) from None
+                    f"{where} holds {kind}, not numbers: give it a categorical dtype or name it in "
+                    "`categorical_features`"
+                )
+            if kind == NUMBERS != wanted and np.isnan(values).all():
+                continue
+            if kind != wanted:
+                raise ValueError(f"{where} holds {kind}, but the model was fitted to {wanted}")
+            encoder = self.encoders.get(j)
+            out[:, j] = values if encoder is None else encoder.transform(values[:, None]).ravel()
         return out
 
 
-def _column(X: Any, j: int) -> NDArray[Any] | None:
-    if is_frame(X):
-        return np.asarray(X[X.columns[j]])
-    return np.asarray(X[:, j]) if isinstance(X, np.ndarray) else None
+def column_names(X: Any) -> tuple[Any, ...]:
+    """Return the names of the columns, or their numbers; each name must be there once."""
+    names = tuple(X.columns) if is_frame(X) else tuple(range(X.shape[1]))
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise ValueError(f"`X` must not have two columns of the same name, got {twice[0]!r} twice or more")
+    return names
+
+
+# --- one column --------------------------------------------------------------------------------------------
+
+
+def _read(X: Any, j: int) -> tuple[NDArray[Any], str | None]:
+    """Return a column as floats, or as objects where it holds no numbers, and the kind of what it holds."""
+    if sp.issparse(X):
+        return X.tocsc()[:, [j]].toarray().ravel(), NUMBERS
+    column = X[X.columns[j]] if is_frame(X) else X[:, j]
+    dtype = column.dtype
+    if callable(getattr(dtype, "is_nested", None)) and dtype.is_nested():  # lists and records of polars
+        return np.empty(len(column), object), f"{dtype} values"
+    zoned = (getattr(dtype, "tz", None) or getattr(dtype, "time_zone", None)) is not None
+    if zoned and hasattr(dtype, "unit"):  # pandas would make an object of each
+        values = column.to_numpy(f"datetime64[{dtype.unit}]")
+    else:
+        values = np.asarray(column)
+    if values.dtype.kind in "fiub":
+        return values.astype(float), NUMBERS
+    if values.dtype.kind == "M":
+        return _seconds(values), ZONED if zoned else DATETIMES
+    if values.dtype.kind == "m":
+        return _seconds(values), DURATIONS
+    return _read_objects(_missing_as_nan(values))
+
+
+def _read_objects(values: NDArray[Any]) -> tuple[NDArray[Any], str | None]:
+    """Return what a column of Python objects holds, by their types."""
+    missing = np.array([is_missing(value) for value in values], bool)
+    present = values[~missing]
+    types = set(map(type, present))
+
+    def all_are(*wanted: type) -> bool:
+        return all(issubclass(kind, wanted) for kind in types)
+
+    def filled(numbers: Any) -> Array:
+        out = np.full(len(values), np.nan)
+        out[~missing] = numbers
+        return out
+
+    if not types:
+        return filled([]), None
+    if all_are(Real, Decimal, np.bool_):
+        return filled(present.astype(float)), NUMBERS
+    if all_are(str):
+        return values, TEXT
+    if all_are(date, np.datetime64):
+        zoned = {getattr(value, "tzinfo", None) is not None for value in present}
+        if len(zoned) > 1:
+            return values, "datetimes with and without a time zone"
+        return filled([_seconds(_instant(value)) for value in present]), ZONED if zoned.pop() else DATETIMES
+    if all_are(timedelta, np.timedelta64):
+        return filled([_seconds(_length(value)) for value in present]), DURATIONS
+    return values, f"{' and '.join(sorted(kind.__name__ for kind in types))} values"
+
+
+def _seconds(times: Any) -> Array:
+    """Return times as seconds, NaT as NaN: the same float for the same time in any unit."""
+    unit, _ = np.datetime_data(times.dtype)
+    kind = times.dtype.kind
+    if unit == "generic" or (kind == "m" and unit in "YM"):
+        if not np.isnat(times).all():
+            raise ValueError(f"`X` must not hold durations in the unit {unit!r}: it has no length in seconds")
+        return np.full(times.shape, np.nan)
+    parts = PER_SECOND.get(unit, 1)
+    # Whole seconds and the rest apart: a float has not the digits of 10⁹ times the seconds.
+    whole = times.astype(f"{kind}8[{unit if parts > 1 else 's'}]").astype(np.int64)
+    seconds, rest = np.divmod(whole, parts)
+    return np.where(np.isnat(times), np.nan, seconds + rest / parts)
+
+
+def _instant(value: Any) -> Any:
+    if isinstance(value, np.datetime64):
+        return value
+    if hasattr(value, "to_datetime64"):  # of pandas: may have nanoseconds; in UTC where it has a time zone
+        return value.to_datetime64()
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        value = value.astimezone(UTC).replace(tzinfo=None)
+    return np.datetime64(value)
+
+
+def _length(value: Any) -> Any:
+    return value.to_timedelta64() if hasattr(value, "to_timedelta64") else np.timedelta64(value)
+
+
+def _is_time(value: Any) -> bool:
+    return isinstance(value, date | timedelta | np.datetime64 | np.timedelta64)
+
+
+def _parsed(text: NDArray[Any]) -> tuple[NDArray[Any], str]:
+    """Return text as numbers where it can be read so, as scikit-learn does."""
+    try:
+        return text.astype(float), NUMBERS
+    except ValueError:
+        return text, TEXT
 
 
 def _missing_as_nan(values: NDArray[Any]) -> NDArray[Any]:
     out = values.astype(object)
     out[[is_missing(v) for v in out]] = np.nan
-    return out[:, None]
+    return out
 
 
 def is_missing(value: Any) -> bool:
-    """Return whether a value is None, NaN or pandas' NA."""
-    return value is None or type(value).__name__ == "NAType" or bool(value != value)
+    """Return whether a value is None, NaN, NaT or pandas' NA."""
+    return value is None or type(value).__name__ == "NAType" or bool(np.all(value != value))
 
 
 def _mask(X: Any, categorical_features: Any) -> NDArray[np.bool_]:

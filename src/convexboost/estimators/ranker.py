@@ -14,6 +14,7 @@ from convexboost.certificates import Certificate
 from convexboost.core import Array, shown
 from convexboost.diagnosis import Diagnosis
 from convexboost.estimators._base import BaseConvexBoost, Rows, _check_labels, _check_weight, _n_rows
+from convexboost.estimators._frames import refuse_times
 from convexboost.kernels.ranking import Pairs
 from convexboost.metrics import ndcg
 from convexboost.objectives._base import Groups, Loss
@@ -179,6 +180,7 @@ class ConvexBoostRanker(BaseConvexBoost):
         return _queries(groups, X, suffix)
 
     def _check_targets(self, y: Any, parameter: str = "y") -> Array:
+        refuse_times(y, parameter)
         y = column_or_1d(y, warn=parameter == "y")
         return np.asarray(check_array(y, ensure_2d=False, dtype=np.float64, input_name=parameter))
 

@@ -11,6 +11,7 @@ from sklearn.utils.validation import _check_sample_weight, check_array, check_co
 
 from convexboost.core import Array, FunctionSpace
 from convexboost.estimators._base import BaseConvexBoost
+from convexboost.estimators._frames import refuse_times
 
 
 class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
@@ -200,6 +201,7 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
         return F[:, 0] if self._one_dimensional and F.shape[1] == 1 else F
 
     def _check_targets(self, y: Any) -> Array:
+        refuse_times(y, "y")
         y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
         if y.ndim > 2:
             raise ValueError(f"`y` must have 1 or 2 dimensions, got {y.ndim}")
@@ -211,6 +213,7 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
         return y, None
 
     def _encode_validation_targets(self, y: Any, parameter: str = "y_val") -> Array:
+        refuse_times(y, parameter)
         y = check_array(y, ensure_2d=False, dtype=np.float64, input_name=parameter)
         y = y.reshape(len(y), -1)
         if y.shape[1] != self._n_outputs:
