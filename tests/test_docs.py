@@ -60,9 +60,7 @@ def test_the_code_in_the_readme_runs(capsys):
     names: dict[str, object] = {}
     first, own, second = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
     exec(first, names)
-    (score, *reason), (stated, *why) = capsys.readouterr().out.split(), first.split("# ")[1].split()
-    assert abs(float(score) - float(stated)) < 0.01
-    assert reason == why
+    assert capsys.readouterr().out.strip() == first.split("# ")[1].strip()
     names.update(np=np, ConvexBoostRegressor=ConvexBoostRegressor)
     exec(textwrap.dedent(own), names)
     y = np.random.default_rng(0).normal(size=60)
