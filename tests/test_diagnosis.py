@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import (
     load_diabetes,
+    load_digits,
     make_blobs,
     make_classification,
     make_friedman1,
@@ -35,6 +36,7 @@ from convexboost.experiments import counterexample
 from convexboost.learners._histogram import BinFunction
 from convexboost.learners.stump import Stump
 from convexboost.learners.tree import Tree
+from convexboost.objectives import WorstGroup
 from convexboost.steps import InverseSqrt
 
 FRIEDMAN = make_friedman1(1000, 6, noise=1.0, random_state=0)
@@ -85,11 +87,28 @@ def rules(run):
 
 
 def test_a_healthy_run_is_all_clear():
+    found = diagnose(made_up(HEALTHY, validation=HEALTHY[:150].tolist() + 51 * [HEALTHY[149]]))
+    assert found.findings == ()
+    assert str(found) == ALL_CLEAR
+
+
+def test_what_is_not_known_is_no_all_clear():
     found = diagnose(made_up(HEALTHY))
     assert found.findings == ()
-    assert str(found).startswith(ALL_CLEAR)
-    assert [missing.rule for missing in found.unchecked] == ["overfitting"]
+    assert [missing.rule for missing in found.unchecked] == ["distance_from_the_optimum", "overfitting"]
+    assert str(found).startswith("No warnings, but not known: distance from the optimum, overfitting.")
     assert "X_val" in str(found)
+    assert "the objective is 0.2727" in str(found)
+    assert "at least 0." in str(found)
+    assert "still lowered" in str(found)
+    unbounded = diagnose(made_up(HEALTHY, minimum=None))
+    assert "of the optimum nothing is known" in " ".join(str(unbounded).split())
+    at_the_minimum = diagnose(made_up(HEALTHY - 0.27))
+    assert at_the_minimum.verdict == "No warnings, but not known: overfitting."
+    short = diagnose(made_up(HEALTHY[:MIN_ROUNDS]))
+    assert short.verdict == "No warnings, but not known: the course of the run, overfitting."
+    for run in (made_up(FLAT, chosen=np.arange(200) % 3), made_up(FLAT), made_up(HEALTHY - 0.2)):
+        assert ALL_CLEAR not in str(diagnose(run))
 
 
 def test_a_short_run_is_not_judged():
@@ -143,7 +162,8 @@ def test_weak_learners_that_cannot_be_compared():
     found = diagnose(made_up(FLAT, chosen=np.full(200, -1)))
     assert "cycling" in [missing.rule for missing in found.unchecked]
     assert "stalled" not in found
-    assert [m.rule for m in diagnose(made_up(HEALTHY, chosen=np.full(200, -1))).unchecked] == ["overfitting"]
+    known = diagnose(made_up(HEALTHY, chosen=np.full(200, -1), validation=HEALTHY))
+    assert known.unchecked == ()  # the objective falls: no need to look for cycles
 
 
 def test_the_edge_collapses():
@@ -234,6 +254,27 @@ def test_overfitting():
     assert best["overfitting"].severity == "note"
     unseen = made_up(HEALTHY, validation=validation, output="best", has_validation=False)
     assert rules(unseen) == {"overfitting"}  # "best" was by the training objective
+
+
+def test_folds_that_chose_the_number_of_rounds():
+    """They are a validation loss too; the model of a classifier is twice as long as is best for it."""
+    turning = np.concatenate([HEALTHY, HEALTHY[-1] + 0.002 * np.arange(1, 51)])
+    chosen = diagnose(made_up(HEALTHY, curve=turning, has_validation=False))
+    assert str(chosen) == ALL_CLEAR
+    twice = made_up(HEALTHY, curve=HEALTHY + 0.004 * np.maximum(T - 100, 0), has_validation=False)
+    found = diagnose(twice)
+    assert (found.rules, found["overfitting"].severity) == (set(), "note")
+    assert "n_rounds=100" in found["overfitting"].advice
+    limited = diagnose(made_up(HEALTHY, curve=HEALTHY, has_validation=False))
+    assert "still falling: rounds 101 to 200" in limited["unfinished"].sentence
+
+
+def test_a_validation_loss_that_still_falls_is_unfinished():
+    found = diagnose(made_up(HEALTHY, validation=HEALTHY + 0.1))
+    assert found.rules == set()
+    assert "still falling: rounds 101 to 200 took it from 0.4333 to 0.3727" in found["unfinished"].sentence
+    settled = np.maximum(HEALTHY + 0.1, 0.5) - 1e-5 * T
+    assert "unfinished" not in diagnose(made_up(HEALTHY, validation=settled))
 
 
 def test_what_is_not_overfitting():
@@ -434,6 +475,69 @@ def test_rows_that_were_not_trained_on_stand_in_for_a_validation_set():
         model.diagnose(X[:300], y[:300])
     average = regressor("absolute", output="average").fit(X[:300], y[:300])
     assert "overfitting" in [missing.rule for missing in average.diagnose(X[300:], y[300:]).unchecked]
+    assert "there were no validation rows" not in str(average.diagnose(X[300:], y[300:]))
+    groups = np.arange(300) % 3
+    grouped = ConvexBoostRegressor(WorstGroup("absolute"), n_rounds=40).fit(X[:300], y[:300], groups=groups)
+    assert "groups_val" in str(grouped.diagnose(X[300:], y[300:]))
+
+
+def test_rows_that_are_given_are_looked_at():
+    """Also where there were validation rows before."""
+    X, y = load_diabetes(return_X_y=True)
+    model = regressor("absolute", "additive", output="last")
+    kind = model.fit(X[:300], y[:300], X_val=X[:300], y_val=y[:300])  # rows that say nothing
+    assert "overfitting" not in kind.diagnose()
+    assert kind.diagnose(X[300:], y[300:]).rules == {"overfitting"}
+
+
+# --- what certificates and new rows know better ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("certificate", [False, True])
+def test_far_from_the_optimum_is_no_all_clear(certificate):
+    """`certify` meets a model of 0.0104, an eighth of this one's objective."""
+    X, y = load_digits(return_X_y=True)
+    model = ConvexBoostClassifier("multiclass_hinge", "stump", l2=0.02, certificate=certificate, n_jobs=1)
+    found = model.fit(X[::2], y[::2]).diagnose()
+    assert model.history_["objective"].min() > 0.05
+    assert ALL_CLEAR not in str(found)
+    assert "distance from the optimum" in found.verdict
+    assert "still lowered the objective" in " ".join(str(found).split())
+
+
+def test_a_model_that_overfits_is_no_all_clear():
+    X, y = load_diabetes(return_X_y=True)
+    for learner in ("tree", "stump", "additive"):
+        model = ConvexBoostRegressor(learner=learner, early_stopping=False, n_rounds=200, n_jobs=1)
+        model.fit(X[:300], y[:300])
+        assert "overfitting" in model.diagnose().verdict
+        assert model.diagnose(X[300:], y[300:]).rules == {"overfitting"}
+
+
+def test_folds_of_the_default_are_a_validation():
+    X, y = load_diabetes(return_X_y=True)
+    model = ConvexBoostRegressor(n_jobs=1).fit(X, y)
+    assert model.validation_curve_ is not None
+    assert str(model.diagnose()) == ALL_CLEAR
+    short = ConvexBoostRegressor(n_jobs=1, n_rounds=40, step="refit:0.03").fit(X, y)
+    assert short.validation_curve_ is not None
+    assert "still falling" in short.diagnose()["unfinished"].sentence
+    labels = ConvexBoostClassifier(n_jobs=1, n_rounds=300).fit(X, y > 140)
+    assert labels.validation_curve_ is not None
+    assert "overfitting" not in [missing.rule for missing in labels.diagnose().unchecked]
+    assert labels.diagnose().rules == set()
+
+
+def test_healthy_runs_are_all_clear():
+    X, y = FRIEDMAN
+    assert str(ConvexBoostRegressor(n_jobs=1).fit(X, y).diagnose()).startswith(ALL_CLEAR)
+    watched = {"X_val": X[700:], "y_val": y[700:]}
+    stumps = ConvexBoostRegressor(learner="stump", algorithm="naive", n_jobs=1).fit(
+        X[:700], y[:700], **watched
+    )
+    assert str(stumps.diagnose()).startswith(ALL_CLEAR)
+    residual = ConvexBoostRegressor(learner="stump", n_jobs=1).fit(X[:700], y[:700], **watched)
+    assert str(residual.diagnose()).startswith(ALL_CLEAR)
 
 
 def test_rows_for_a_classifier():

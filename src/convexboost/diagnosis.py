@@ -66,6 +66,10 @@ FAR = 0.5
 GIVEN_BACK = 0.1
 #: … and rose by this share of its minimum; less than that is noise.
 RISEN = 0.01
+#: Still falling: the last half of the rounds brought this share of what the validation loss gained, …
+STILL = 0.05
+#: … and its minimum lies in this last share of the rounds.
+LATEST = 0.02
 #: A trial must be better by this share of what the model's own settings gained.
 BETTER = 0.05
 
@@ -73,6 +77,11 @@ BETTER = 0.05
 SUITABLE = ("auto", "refit")
 
 ALL_CLEAR = "Nothing is wrong as far as this can tell."
+
+NO_VALIDATION = (
+    "there were no validation rows; give X_val and y_val to fit, or rows that were not trained on to "
+    "diagnose(X, y)."
+)
 
 Severity = Literal["warning", "note"]
 
@@ -105,6 +114,12 @@ class Unchecked:
 
     rule: str
     reason: str
+    vital: bool = True  #: False: what it would find shows in other rules too
+
+    @property
+    def title(self) -> str:
+        """Return the rule in words."""
+        return _title(self.rule)
 
     def __str__(self) -> str:
         return self.reason
@@ -137,15 +152,23 @@ class Diagnosis:
         return any(finding.rule == rule for finding in self.findings)
 
     @property
+    def verdict(self) -> str:
+        """Return whether anything is wrong, or what is not known, in a sentence."""
+        if self.warnings:
+            return f"Warnings: {', '.join(_title(finding.rule) for finding in self.warnings)}."
+        unknown = [missing.title for missing in self.unchecked if missing.vital]
+        return f"No warnings, but not known: {', '.join(unknown)}." if unknown else ALL_CLEAR
+
+    @property
     def lines(self) -> list[str]:
         """Return one line for each finding, warnings first; an advice is given once."""
-        lines, said = [] if self.warnings else [ALL_CLEAR], set()
+        lines, said = [] if self.warnings else [self.verdict], set()
         notes = [finding for finding in self.findings if finding.severity == "note"]
         for finding in (*self.warnings, *notes):
             advice = "" if finding.advice in said else finding.advice
             said.add(finding.advice)
             lines.append(f"{finding.title}: {finding.sentence}  {advice}".strip())
-        return lines + [f"Not checked, {_title(missing.rule)}: {missing}" for missing in self.unchecked]
+        return lines + [f"Not checked, {missing.title}: {missing}" for missing in self.unchecked]
 
     def __str__(self) -> str:
         return "\n".join(textwrap.fill(line, 100, subsequent_indent="    ") for line in self.lines)
@@ -168,6 +191,8 @@ class Run:
     reason: str = ""  #: why training stopped
     output: str = "best"
     has_validation: bool = True  #: the validation loss was known in training, so "best" was chosen by it
+    curve: Array | None = None  #: the validation loss in folds, which chose the number of rounds
+    no_validation: str = NO_VALIDATION  #: why there is no validation loss, where there is none
     step: str = "auto"
     n_hypotheses: float = math.inf  #: how many there are to choose from, where that is known
     decay: float = 1.0  #: what `residual` keeps of the residual: below 1 what is out of reach cannot pile up
@@ -182,6 +207,22 @@ class Run:
     def n_rounds(self) -> int:
         """Return how many rounds there were."""
         return len(self.objective) - 1
+
+    @property
+    def in_folds(self) -> bool:
+        """Return whether the only validation loss is that in folds."""
+        return self.curve is not None and bool(np.isnan(self.history["validation"]).all())
+
+    @property
+    def watched(self) -> Array:
+        """Return the validation loss while it was watched, in folds maybe for longer than the run."""
+        values = self.curve if self.curve is not None and self.in_folds else self.history["validation"]
+        return values[~np.isnan(values)]
+
+    @property
+    def validation(self) -> Array:
+        """Return the validation loss after each round of the model; empty without one."""
+        return self.watched[: self.n_rounds + 1]
 
     @property
     def half(self) -> int:
@@ -396,7 +437,7 @@ def cycling(run: Run) -> Answer:
     if (window < 0).any():
         if not run.is_flat:
             return None
-        return Unchecked("cycling", "weak learners of this kind cannot be compared with each other.")
+        return Unchecked("cycling", "weak learners of this kind cannot be compared with each other.", False)
     if not run.cycle or not run.is_flat or run.is_converged or run.mean_slope < STATIONARY or _too_weak(run):
         return None
     distinct = run.cycle
@@ -426,6 +467,7 @@ def edge(run: Run) -> Answer:
             "edge",
             "the intrinsic edge was not measured: that takes few bins, such as learner=Stump(max_bins=16); "
             f"the raw edge of '{run.algorithm}' tends to 0 in good health.",
+            vital=False,
         )
     before, now = float(np.nanmedian(first)), float(np.nanmedian(last))
     if not now < COLLAPSED * before:
@@ -498,23 +540,53 @@ def unfinished(run: Run) -> Answer:
         )
     elif run.creeps and run.step in SUITABLE:
         sentence = f"The run was not finished: in the second half of the rounds {_straight(run)}."
+    elif len(run.watched) > run.n_rounds and _still_falls(run.watched):
+        values, half = run.watched, (len(run.watched) - 1) // 2
+        sentence = (
+            f"The validation loss was still falling: rounds {half + 1} to {len(values) - 1} took it from "
+            f"{np.min(values[: half + 1]):.4g} to {np.min(values):.4g}."
+        )
     else:
         return None
     return Finding("unfinished", "note", sentence, {"rate": run.rate}, "More rounds would lower it.")
 
 
+def _still_falls(values: Array) -> bool:
+    n_rounds = len(values) - 1
+    if n_rounds < MIN_ROUNDS or np.argmin(values) < (1.0 - LATEST) * n_rounds:
+        return False
+    best = np.minimum.accumulate(values)
+    return bool(best[n_rounds // 2] - best[-1] > STILL * (best[0] - best[-1]))
+
+
+def optimum(run: Run) -> Answer:
+    """How far the objective is from the smallest possible, where no validation loss says what counts."""
+    if run.n_rounds < MIN_ROUNDS or run.diverged or run.is_converged or len(run.validation):
+        return None
+    known = (
+        "nothing is known"
+        if run.lower is None
+        else f"all that is known is that it is at least {run.lower:.4g}"
+    )
+    falling = ""
+    if run.gain > FLAT_SHARE * run.left * run.start:
+        falling = (
+            f"  The last {run.n_rounds - run.half} rounds still lowered the objective by {run.gain:.2g}."
+        )
+    return Unchecked(
+        "distance_from_the_optimum",
+        f"the objective is {run.best[-1]:.4g}, and of the optimum {known}.{falling}  certify(X, y) on the "
+        "training rows tells more.",
+    )
+
+
 def overfitting(run: Run) -> Answer:
     """The validation loss has been rising."""
-    values = run.history["validation"]
-    values = values[~np.isnan(values)]
+    values = run.validation
     if len(values) == 0:
-        return Unchecked(
-            "overfitting",
-            "there were no validation rows; give X_val and y_val to fit, or rows that were not trained on to "
-            "diagnose(X, y).",
-        )
+        return Unchecked("overfitting", run.no_validation)
     n_rounds = len(values) - 1
-    if n_rounds < MIN_ROUNDS or run.diverged or run.is_nowhere:
+    if n_rounds < MIN_ROUNDS or run.diverged:
         return None
     best, window = int(np.argmin(values)), max(n_rounds // 10, 5)
     now = float(np.median(values[-window:]))  # the last iterate fluctuates
@@ -530,13 +602,20 @@ def overfitting(run: Run) -> Answer:
         f"The validation loss was lowest in round {best} of {n_rounds}, {low:.4g}, and rose to {now:.4g} "
         f"since ({lost}), while the training objective went on falling."
     )
+    numbers = {"best": float(best), "rise": back}
+    if run.in_folds:
+        advice = (
+            "That is meant: the errors of a classifier usually fall for as long again as its loss.  "
+            f"n_rounds={best} stops where the loss is best."
+        )
+        return Finding("overfitting", "note", sentence, numbers, advice)
     if run.output == "best" and len(values) == len(run.objective) and run.has_validation:
         advice = (
             f"The model handed out is the one of round {best}; early_stopping=True would have saved the rest."
         )
-        return Finding("overfitting", "note", sentence, {"best": float(best), "rise": back}, advice)
+        return Finding("overfitting", "note", sentence, numbers, advice)
     advice = "Use output='best' or early_stopping=True, fewer rounds, smaller steps, or l2."
-    return Finding("overfitting", "warning", sentence, {"best": float(best), "rise": back}, advice)
+    return Finding("overfitting", "warning", sentence, numbers, advice)
 
 
 RULES: tuple[Callable[[Run], Answer], ...] = (
@@ -547,6 +626,7 @@ RULES: tuple[Callable[[Run], Answer], ...] = (
     step_too_large,
     step_too_small,
     unfinished,
+    optimum,
     overfitting,
 )
 

@@ -219,7 +219,8 @@ def test_certify():
 
 def test_diagnose():
     model = ranker().fit(X, Y, QID)
-    assert str(model.diagnose())
+    assert "qid_val" in str(model.diagnose())
+    assert "diagnose(X, y)" not in str(model.diagnose())
     with pytest.raises(ValueError, match="`diagnose` of a ranker takes neither rows nor `trials`"):
         model.diagnose(X, Y)
 

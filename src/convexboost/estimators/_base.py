@@ -33,7 +33,7 @@ from convexboost.certificates import Certificate
 from convexboost.certify import certify
 from convexboost.checks import watch
 from convexboost.core import AdditiveModel, Array, Constants, FunctionSpace
-from convexboost.diagnosis import Diagnosis, Run, count_hypotheses, diagnose, number
+from convexboost.diagnosis import NO_VALIDATION, Diagnosis, Run, count_hypotheses, diagnose, number
 from convexboost.estimators import _rounds
 from convexboost.estimators._frames import Columns, column_names, has_times, is_frame, is_missing
 from convexboost.exact import MAX_NONZEROS
@@ -210,8 +210,8 @@ class BaseConvexBoost(BaseEstimator):
         Parameters
         ----------
         X, y : optional
-            With `trials`, rows to try on.  Without, rows that were *not* trained on: the loss on them stands
-            in for the validation loss where there was none.
+            With `trials`, rows to try on.  Without, rows that were *not* trained on: overfitting is judged by
+            the loss on them.
         trials : bool
             Train some short runs on at most 5,000 of the rows (three quarters to train, one to judge): the
             other algorithms, the step "auto", other learners.  Takes up to a minute.
@@ -226,8 +226,10 @@ class BaseConvexBoost(BaseEstimator):
             raise ValueError("`trials` needs rows to try on: diagnose(X, y, trials=True)")
         history: Mapping[str, Array] = self.history_
         has_validation = not np.isnan(history["validation"]).all()
-        if X is not None and not trials and not has_validation:
-            history = {**history, "validation": _trials.validation(self, X, y)}
+        curve, no_validation = self.validation_curve_, self._no_validation
+        if X is not None and not trials:
+            values, no_validation = _trials.validation(self, X, y), _trials.why_not(self)
+            history, has_validation, curve = {**history, "validation": values}, False, None
         step = self._step(self._learner(), self.loss_, self.constants_)
         run = Run(
             history=history,
@@ -240,12 +242,16 @@ class BaseConvexBoost(BaseEstimator):
             reason=self.stop_reason_,
             output=self.output,
             has_validation=has_validation,
+            curve=curve,
+            no_validation=no_validation,
             step=str(getattr(step, "name", step)).split(":")[0],
             n_hypotheses=count_hypotheses(self.model_.mapper),
             decay=self._decay(self._learner()),
             stronger=_trials.written(_trials.stronger(self)),
         )
         return diagnose(run, _trials.run(self, X, y) if trials else ())
+
+    _no_validation = NO_VALIDATION
 
     def certify(
         self,

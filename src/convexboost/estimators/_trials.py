@@ -68,11 +68,9 @@ def validation(model: Any, X: Any, y: Any) -> Array:
     if X.shape[0] != len(targets):
         raise ValueError(f"`y` must have {X.shape[0]} rows like `X`, got {len(targets)}")
     out = np.full(len(model.history_["objective"]), np.nan)
-    if model.output == "average":  # the stages of an average are not the iterates
+    if why_not(model):
         return out
     start = model.model_.start
-    if model.loss_.needs_groups:  # there are none here
-        return out
     objective = model.loss_.bind(targets, FunctionSpace.of(len(targets)), model._n_classes())
     values = [objective.value(np.tile(start, (len(targets), 1)))]
     values += [objective.value(F) for F in model.model_.staged_predict(X)]
@@ -83,6 +81,15 @@ def validation(model: Any, X: Any, y: Any) -> Array:
         )
     out[: len(values)] = values
     return out
+
+
+def why_not(model: Any) -> str:
+    """Return why the loss on other rows cannot be followed round by round; "" where it can."""
+    if model.output == "average":
+        return "the stages of an average are not the iterates of the run; give X_val and y_val to fit."
+    if model.loss_.needs_groups:
+        return "the loss needs groups, which diagnose does not take; give X_val, y_val and groups_val to fit."
+    return ""
 
 
 def _split(model: Any, X: Any, y: Any) -> tuple[Any, Any, Any, Any]:

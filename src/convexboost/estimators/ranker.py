@@ -53,6 +53,7 @@ class ConvexBoostRanker(BaseConvexBoost):
     _task = "ranking"
     _tasks = ("ranking", "any")
     _group_parameter = "qid"
+    _no_validation = "there were no validation rows; give X_val, y_val and qid_val to fit."
 
     def __init__(
         self,
