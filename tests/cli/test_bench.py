@@ -17,7 +17,8 @@ def test_without_the_source_repository_bench_says_where_to_find_the_benchmarks(m
 def test_the_name_of_a_benchmark_runs_that_one_with_its_options(monkeypatch):
     called = []
 
-    def run(command, check):
+    def run(command, check, env):
+        assert env["PYTHONIOENCODING"].endswith(":replace")  # a benchmark must not stop at a character
         called.append(command[1:])
         return subprocess.CompletedProcess(command, 3)
 

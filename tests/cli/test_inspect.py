@@ -82,8 +82,8 @@ def test_what_is_not_a_model(tmp_path):
 def test_a_picture_in_an_unknown_format(tmp_path):
     joblib.dump(ConvexBoostClassifier(n_rounds=2).fit(X, Y), tmp_path / "model")
     code, output = inspect(tmp_path / "model", "--figure", tmp_path / "run.xyz")
-    assert code == 1
-    assert "cannot draw" in output
+    assert code == 2
+    assert "`--figure` must be a file that ends in one of " in output
 
 
 def test_the_help_warns():

@@ -5,6 +5,9 @@ from __future__ import annotations
 
 def main() -> None:
     """Run the command line."""
+    from convexboost.cli.output import spell_out_what_cannot_be_encoded
+
+    spell_out_what_cannot_be_encoded()
     try:
         from convexboost.cli.app import app
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 import convexboost
+from convexboost.cli.output import CommandError, plain_environment
 
 app = typer.Typer(
     help="Boosting for any convex loss.",
@@ -17,6 +19,18 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+
+def _run(command: str, work: Callable[[], int | None]) -> None:
+    """Do the work of a command; where the user or the disk is to blame, say so in a line."""
+    try:
+        status = work()
+    except BrokenPipeError:  # whoever reads the output has had enough
+        raise
+    except (CommandError, OSError) as error:
+        typer.echo(f"convexboost {command}: {error}", err=True)
+        status = getattr(error, "status", 1)
+    raise typer.Exit(status or 0)
 
 
 def _version(wanted: bool) -> None:
@@ -44,7 +58,7 @@ def demo(
     """Train the paper's three algorithms side by side on handwritten digits, and run its counter-example."""
     from convexboost.cli.demo import run
 
-    raise typer.Exit(run(out, weak_learners))
+    _run("demo", lambda: run(out, weak_learners))
 
 
 @app.command()
@@ -61,13 +75,9 @@ def inspect(
 
     A pickle can run any code when it is loaded: inspect only files that you trust.
     """
-    from convexboost.cli.inspect import InspectError, run
+    from convexboost.cli.inspect import run
 
-    try:
-        run(model, figure)
-    except InspectError as error:
-        typer.echo(f"convexboost inspect: {error}", err=True)
-        raise typer.Exit(1) from None
+    _run("inspect", lambda: run(model, figure))
 
 
 @app.command()
@@ -85,14 +95,9 @@ def reproduce(
 
     Finished runs are kept in the folder; after Ctrl-C the same command goes on where it stopped.
     """
-    from convexboost.cli.reproduce import ReproduceError, run
+    from convexboost.cli.reproduce import run
 
-    try:
-        status = run(what, quick, out, fresh)
-    except ReproduceError as error:
-        typer.echo(f"convexboost reproduce: {error}", err=True)
-        raise typer.Exit(2) from None
-    raise typer.Exit(status)
+    _run("reproduce", lambda: run(what, quick, out, fresh))
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
@@ -114,4 +119,5 @@ def bench(context: typer.Context) -> None:
     if not program.is_file():
         typer.echo(f"there is no benchmark {name!r} in {folder}", err=True)
         raise typer.Exit(2)
-    raise typer.Exit(subprocess.run([sys.executable, str(program), *options], check=False).returncode)
+    command = [sys.executable, str(program), *options]
+    raise typer.Exit(subprocess.run(command, check=False, env=plain_environment()).returncode)

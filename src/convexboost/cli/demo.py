@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from rich.console import Console
 from rich.table import Table
 
+from convexboost.cli.output import check_folder
 from convexboost.cli.reproduce import run_all, save
 from convexboost.estimators import ConvexBoostClassifier
 from convexboost.experiments import counterexample, digits
@@ -28,6 +29,7 @@ that do not fail, repeated and residual.
 
 def run(out: Path, weak_learners: int) -> int:
     """Train, print, draw, report; return the exit status."""
+    check_folder(out, "--out")
     console = Console()
     began = time.perf_counter()
     with console.status("compiling the kernels (once: the next run finds them on disk)"):

@@ -13,17 +13,22 @@ from rich.table import Table
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+from convexboost.cli.output import CommandError, check_picture
 from convexboost.diagnosis import Diagnosis
 from convexboost.estimators._base import BaseConvexBoost
 
 
-class InspectError(ValueError):
-    """There is nothing to inspect, or nowhere to draw it."""
+class InspectError(CommandError):
+    """There is nothing to inspect."""
+
+    status = 1
 
 
 def run(path: Path, figure: Path | None) -> None:
     """Load, print, draw."""
     model = load(path)
+    if figure is not None:
+        check_picture(figure, "--figure")
     console = Console(highlight=False)
     console.print(f"[bold]{type(model).__name__}[/] in {escape(str(path))}")
     console.print(_settings(model))
@@ -70,11 +75,7 @@ def draw(model: BaseConvexBoost, path: Path) -> Path:
         ax.set_title(title)
         ax.spines[["top", "right"]].set_visible(False)
         ax.grid(alpha=0.25, linewidth=0.5)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        figure.savefig(path, dpi=150)
-    except ValueError as error:  # a format that matplotlib does not know
-        raise InspectError(f"cannot draw {path}: {error}") from error
+    figure.savefig(path, dpi=150)
     return path
 
 

@@ -16,6 +16,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
+from convexboost.cli.output import CommandError, check_folder
 from convexboost.experiments import study as studies
 from convexboost.experiments.study import Outcome, State, Study, Unit, compose, publish
 from convexboost.inspection.content import NOT_DECIDED, NOT_REPRODUCED, REPRODUCED, Report, Verdict, number
@@ -36,14 +37,16 @@ everything else.
 """
 
 
-class ReproduceError(ValueError):
+class ReproduceError(CommandError):
     """There is nothing to reproduce under this name."""
 
 
 def run(what: str, quick: bool, out: Path, fresh: bool) -> int:
     """Run, report, and return the exit status: 0, 1 where runs failed, 130 after Ctrl-C."""
     console, began = Console(highlight=False), time.perf_counter()
-    chosen = [load(name, quick) for name in names(what)]
+    wanted = names(what)
+    check_folder(out, "--out")
+    chosen = [load(name, quick) for name in wanted]
     done = run_all(chosen, out, console, fresh)
     seconds = time.perf_counter() - began
     report = compose(TITLE, LEAD, done, command(what, quick, out), seconds)

@@ -1,0 +1,117 @@
+"""Where the commands write to: folders and pictures, checked before any work; terminals without Unicode."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import sys
+import tempfile
+import unicodedata
+from pathlib import Path
+
+#: What a terminal prints that knows ASCII alone; Greek letters get their names, others lose their accents.
+PLAIN = {
+    **{
+        "‖": "||",
+        "−": "-",
+        "–": "-",
+        "…": "...",
+        "≤": "<=",
+        "≥": ">=",
+        "≠": "!=",
+        "≈": "~",
+        "±": "+-",
+        "∞": "inf",
+    },
+    **{
+        "√": "sqrt",
+        "·": "*",
+        "×": "x",
+        "←": "<-",
+        "→": "->",
+        "∈": "in",
+        "∇": "grad",
+        "∂": "d",
+        "⟨": "<",
+        "⟩": ">",
+    },
+    **{
+        "½": "1/2",
+        "¼": "1/4",
+        "“": '"',
+        "”": '"',
+        "‘": "'",
+        "’": "'",
+        "✓": "yes",
+        "✗": "no",
+        "²": "^2",
+        "━": "-",
+    },
+}
+
+
+class CommandError(ValueError):
+    """A command cannot do what it is asked to; it says so in a line and ends with `status`."""
+
+    status = 2
+
+
+class OutputError(CommandError):
+    """There is nowhere to write to."""
+
+
+def check_folder(path: Path, option: str) -> None:
+    """Make the folder, and make sure that files can be written to it."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path):
+            pass
+    except OSError as error:
+        why = "it is a file" if path.is_file() else error.strerror
+        raise OutputError(f"`{option}` must be a folder that can be written to, got {path}: {why}") from None
+
+
+def check_picture(path: Path, option: str) -> None:
+    """Make sure that a picture can be written to this file."""
+    from matplotlib.figure import Figure
+
+    known = Figure().canvas.get_supported_filetypes()
+    if path.is_dir():
+        raise OutputError(f"`{option}` must be a file, got the folder {path}")
+    if path.suffix[1:].lower() not in known:
+        endings = ", ".join(f".{name}" for name in sorted(known))
+        raise OutputError(f"`{option}` must be a file that ends in one of {endings}, got {path}")
+    check_folder(path.parent, option)
+    if path.exists() and not os.access(path, os.W_OK):
+        raise OutputError(f"`{option}` must be a file that can be written to, got {path}")
+
+
+def plain_environment() -> dict[str, str]:
+    """Return an environment in which other programs do not stop at characters that cannot be printed."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    return {**os.environ, "PYTHONIOENCODING": f"{encoding}:replace"}
+
+
+def spell_out_what_cannot_be_encoded() -> None:
+    """Let standard output and error print plain words for characters that they do not know."""
+    codecs.register_error("convexboost.plain", _plain)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="convexboost.plain")
+
+
+def _plain(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return "".join(map(_spelled, error.object[error.start : error.end])), error.end
+
+
+def _spelled(character: str) -> str:
+    if character in PLAIN:
+        return PLAIN[character]
+    name = unicodedata.name(character, "")
+    if name.startswith("GREEK ") and " LETTER " in name:
+        letter = name.split(" LETTER ")[1].split()[0]
+        return letter.capitalize() if "CAPITAL" in name else letter.lower()
+    bare = unicodedata.normalize("NFKD", character).encode("ascii", "ignore").decode()
+    return bare or ("" if unicodedata.combining(character) else "?")
