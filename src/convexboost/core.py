@@ -36,6 +36,18 @@ KINK = 1e-12
 #: A length this much shorter than the first one counts as zero.
 ROUNDING = 1e-13
 
+#: Values of an objective closer than this, relative to their size, differ by rounding.
+TIE = 1e-12
+
+
+def as_good_as(best: float, first: float) -> float:
+    """Return what a round must reach to be as good as the best one; `first` is the value at the start.
+
+    The first such round counts as the best one: neither the order of the rows nor a shift of the targets,
+    which change the last digits, shall decide.
+    """
+    return best + TIE * max((abs(x) for x in (best, first) if math.isfinite(x)), default=0.0)
+
 
 def blocks(n_rows: int, n_outputs: int = 1) -> Iterator[slice]:
     """Cut the rows into blocks: temporary arrays stay small, and sums do not depend on threads."""
@@ -343,6 +355,9 @@ class Scores(Protocol):
 
     def distance(self) -> float:
         """‖F − start‖."""
+
+    def largest(self) -> float:
+        """Return the largest score in absolute value."""
 
     def state(self) -> Any:
         """Return what `restore` needs to come back here, picklable and independent of later moves."""
