@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import math
 import pickle
-import sys
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
 import sklearn.tree
 
-import convexboost
 from convexboost.core import FunctionSpace
 from convexboost.learners.additive import Additive
 from convexboost.learners.network import Network
@@ -28,8 +25,8 @@ from convexboost.steps import STEPS
 from convexboost.train import Training
 from convexboost.variants import ALGORITHMS
 from tests.contracts.conftest import WRAPPED
+from tests.interrupter import Interrupter
 
-ROOT = str(Path(convexboost.__file__).parent)
 N, ROUNDS = 40, 5
 rng = np.random.default_rng(3)
 X, NEW = rng.normal(size=(N, 3)), rng.normal(size=(N, 3))
@@ -106,31 +103,6 @@ def twin(name, n_rounds):
     stopped.run()
     assert stopped.stop.kind in ("rounds", "minimum", "converged")
     return everything(stopped), stopped.result("best")
-
-
-class Interrupter:
-    """Raises at the k-th line of the library that is run, in this thread."""
-
-    def __init__(self, at, error=KeyboardInterrupt):
-        self.at, self.error, self.count = at, error, 0
-
-    def __enter__(self):
-        self.before = sys.gettrace()
-        sys.settrace(self.call)
-        return self
-
-    def __exit__(self, *_):
-        sys.settrace(self.before)
-
-    def call(self, frame, event, argument):
-        return self.line if frame.f_code.co_filename.startswith(ROOT) else None
-
-    def line(self, frame, event, argument):
-        if event == "line" and frame.f_code.co_name != "_drop_unfinished":  # a second Ctrl-C would be needed
-            self.count += 1
-            if self.count == self.at:
-                raise self.error
-        return self.line
 
 
 @cache
