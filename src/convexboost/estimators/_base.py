@@ -119,7 +119,7 @@ class BaseConvexBoost(BaseEstimator):
         rng = check_random_state(self.random_state)
         validates = self._validates_inside(rows, X_val, loss, learner)
         rows, held_out = self._validation_rows(rows, X_val, y_val, groups_val, rng)
-        objective = watch(self._objective(rows, loss, n_classes))
+        objective = watch(self._objective(rows, loss, n_classes), loss)
         train = partial(self._train, loss=loss, learner=learner, n_classes=n_classes, seed=rng.randint(2**31))
         self.validation_curve_ = self._validate_inside(rows, loss, train) if validates else None
         n_rounds = self._most_rounds(validated=False)

@@ -205,8 +205,8 @@ class LocalScores:
             objective = self.objective
             value, gradient = objective.advance(self._F, self._pending, self._before, self._n_threads)
             self._pending, self._before = None, gradient if isinstance(gradient, PairGradient) else None
-            self._plain = gradient
             self._loss = value = value if self._loss is None else self._loss
+            self._plain = gradient
             if objective.envelope > 0.0:
                 gradient = self._smooth(value, gradient)
             if objective.l2 > 0.0:
