@@ -579,6 +579,16 @@ def test_stopped_pickled_and_resumed_gives_the_same_certificate(algorithm, hypot
     )
 
 
+@pytest.mark.parametrize("l2", [0.0, 0.1])
+def test_before_the_first_round_nothing_is_certified_but_the_minimum(l2):
+    """Ctrl-C, or a callback, may stop a run that early."""
+    problem = make("absolute", "stumps", 0, l2)
+    certificate = train(problem, n_rounds=0).certificate
+    assert certificate.best().value == 0.0
+    assert certificate.objective == pytest.approx(problem.scores().value(), rel=1e-12)
+    assert f"{certificate.objective:.6g}" in str(certificate)
+
+
 def test_stops_when_the_gap_is_small_enough():
     problem = make("absolute", "stumps", 1, 0.5)
     result = train(problem, n_rounds=2000, stop_when_gap_below=0.05)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import warnings
+from functools import wraps
 
 import numpy as np
 import pytest
+from numba import njit
 
 from convexboost import ConvexBoostClassifier, ConvexBoostRegressor, FunctionSpace, boost, check_objective
 from convexboost.checks import ObjectiveError, ObjectiveWarning, watch
@@ -296,6 +298,51 @@ WRONG = [
 ]
 
 
+def writing(name, method):
+    """A method that computes the right thing and then writes into one of its arguments."""
+
+    @wraps(method)
+    def wrong(*arguments, **named):
+        found = method(*arguments, **named)
+        at = 0 if name in ("F", "y of start") else 1
+        written = named[name] if name in named else arguments[at]
+        written[1:2] = written[:1] + 1
+        return found
+
+    return wrong
+
+
+def prox_of_half_squared(F, y, size):
+    return (F + size * y) / (1 + size)
+
+
+WRONG += [
+    (f"{method} writes {name}", rows(half_squared, **{method: writing(name, right)}), "one", phrase, in_fit)
+    for method, right, name, phrase, in_fit in (
+        ("prox", prox_of_half_squared, "F", "`prox` of Mine writes into `F`", False),
+        ("prox", prox_of_half_squared, "y", "`prox` of Mine writes into `y`", False),
+        ("value", lambda F, y: half_squared(F, y)[0], "F", "`value` of Mine writes into `F`", True),
+        ("value", lambda F, y: half_squared(F, y)[0], "y", "`value` of Mine writes into `y`", True),
+        ("start", lambda y, weight: y.mean(axis=0), "y of start", "`start` of Mine writes into `y`", False),
+        ("start", lambda y, weight: y.mean(axis=0), "weight", "`start` of Mine writes into `weight`", False),
+        ("link", lambda F: 2 * F, "F", "`link` of Mine writes into `F`", True),
+    )
+]
+WRONG += [
+    ("link, 1-d", rows(half_squared, link=lambda F: F[:, 0]), "three", r"`link` returns shape \(60,\)", True),
+    ("link, rows", rows(half_squared, link=lambda F: F[1:]), "one", r"`link` returns shape \(59, 1\)", True),
+    ("link, number", rows(half_squared, link=np.mean), "one", r"`link` returns shape \(\)", True),
+    ("link, NaN", rows(half_squared, link=lambda F: np.nan * F), "one", "`link` returns nan for f =", True),
+    (
+        "link, no probabilities",
+        rows(logistic, task="binary", link=lambda F: F),
+        "binary",
+        "`link` returns .* for f = .*Probabilities",
+        True,
+    ),
+]
+
+
 def mean_squared(F, y, weight):
     return weight @ half_squared(F, y)[0], weight[:, None] * (F - y)
 
@@ -396,6 +443,10 @@ WRONG_TOTALS = [
         "It is concave",
         True,
     ),
+]
+WRONG_TOTALS += [
+    (f"writes {name}", writing(name, mean_squared), "one", f"`total` of Mine writes into `{name}`", True)
+    for name in ("F", "y", "weight")
 ]
 WRONG += [(f"total: {name}", total(method), *rest) for name, method, *rest in WRONG_TOTALS]
 
@@ -873,6 +924,105 @@ def test_a_users_prox_makes_trees_like_those_of_our_loss():
     )
     np.testing.assert_array_equal(a.feature, b.feature)
     np.testing.assert_array_equal(a.masks, b.masks)
+
+
+# -- arrays are for reading -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["prox", "evaluate"])
+def test_a_loss_that_writes_into_the_scores_late_is_noticed(method):
+    """Not in the first calls, which are watched, but in the tenth: the scores must not change."""
+    calls = []
+
+    def late(F, *arguments):
+        calls.append(1)
+        found = prox_of_absolute(F, *arguments) if method == "prox" else absolute(F, *arguments)
+        if len(calls) >= 40:
+            F[:] = arguments[0]
+        return found
+
+    methods = {"evaluate": absolute, "prox": prox_of_absolute, method: late}
+    X = np.random.default_rng(0).normal(size=(N, 2))
+    model = ConvexBoostRegressor(rows(**methods), n_rounds=60, early_stopping=False, n_jobs=1)
+    with pytest.raises(ObjectiveError, match=f"`{method}` of Mine writes into `F`, e.g. in row"):
+        model.fit(X, X[:, 0] + np.abs(X[:, 1]))
+
+
+def absolute(F, y):
+    return np.abs(F - y).sum(axis=1), np.sign(F - y)
+
+
+def prox_of_absolute(F, y, size):
+    return F - (F - y).clip(-size, size)
+
+
+def needs_writable(function):
+    """What Cython's memory views and compiled code with fixed signatures do."""
+
+    def method(*arrays):
+        if not all(x.flags.writeable for x in arrays if isinstance(x, np.ndarray)):
+            raise ValueError("buffer source array is read-only")
+        return function(*arrays)
+
+    return method
+
+
+def test_code_that_only_insists_on_writable_arrays_gets_copies():
+    y, X = problem("one")[0], np.random.default_rng(0).normal(size=(N, 2))
+    own, other = rows(absolute), rows(needs_writable(absolute))
+    check_objective(other, y)
+    a, b = (ConvexBoostRegressor(loss, "stump", n_rounds=10).fit(X, y).predict(X) for loss in (own, other))
+    np.testing.assert_array_equal(a, b)
+
+
+def test_numba_losses_read_what_they_are_given():
+    @njit
+    def compiled(F, y):
+        losses, G = np.empty(len(F)), np.empty(F.shape)
+        for n in range(len(F)):
+            losses[n], G[n, 0] = abs(F[n, 0] - y[n, 0]), np.sign(F[n, 0] - y[n, 0])
+        return losses, G
+
+    @njit
+    def writes(F, y):
+        found = compiled(F, y)
+        F[0, 0] = 0.5
+        return found
+
+    y = problem("one")[0]
+    check_objective(rows(compiled), y)
+    with pytest.raises(ObjectiveError, match="`evaluate` of Mine writes into `F`"):
+        check_objective(rows(writes), y)
+
+
+def test_a_users_own_error_comes_out_as_it_is():
+    def broken(F, y):
+        raise ValueError("my own words")
+
+    with pytest.raises(ValueError, match="^my own words$"):
+        as_loss(rows(broken)).evaluate(np.zeros((3, 1)), np.zeros((3, 1)))
+
+
+@pytest.mark.parametrize("shape", [(-1,), (-1, 1)])
+def test_a_link_of_one_output_may_have_one_dimension(shape):
+    y, X = problem("one")[0], np.random.default_rng(0).normal(size=(N, 2))
+    loss = rows(half_squared, link=lambda F: np.exp(F).reshape(shape))
+    check_objective(loss, y)
+    model = ConvexBoostRegressor(loss, "stump", n_rounds=5).fit(X, y)
+    plain = ConvexBoostRegressor(rows(half_squared), "stump", n_rounds=5).fit(X, y)
+    np.testing.assert_array_equal(model.predict(X), np.exp(plain.predict(X)))
+    *_, last = model.staged_predict(X)
+    np.testing.assert_allclose(last, model.predict(X))
+
+
+@pytest.mark.parametrize("shape", [(-1,), (-1, 1)])
+def test_a_link_may_give_the_probability_of_the_second_class_alone(shape):
+    y, X = problem("binary")[0], np.random.default_rng(0).normal(size=(N, 2))
+    loss = rows(logistic, task="binary", link=lambda F: sigmoid(F).reshape(shape))
+    check_objective(loss, y)
+    P = ConvexBoostClassifier(loss, "stump", n_rounds=5).fit(X, y).predict_proba(X)
+    expected = ConvexBoostClassifier("logistic", "stump", n_rounds=5).fit(X, y).predict_proba(X)
+    np.testing.assert_allclose(P, expected, rtol=1e-6)
 
 
 def test_watching_ends():

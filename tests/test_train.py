@@ -137,6 +137,52 @@ def test_early_stopping_without_validation_is_by_the_objective():
     assert len(result.records) - 1 == result.best_round + 3 < 300
 
 
+class Scripted:
+    """Scores whose value follows a script, one number a round."""
+
+    def __init__(self, values):
+        self.values, self.t = values, 0
+
+    def move(self, move):
+        self.t += 1
+
+    def value(self):
+        return self.values[self.t]
+
+    def state(self):
+        return self.t
+
+    def restore(self, state):
+        self.t = state
+
+
+@pytest.mark.parametrize(
+    ("curve", "best"),
+    [
+        ([5.0, 1.0, 1.0 - 1e-15, 1.0 - 3e-16], 1),  # a plateau: the first, not the lowest by rounding
+        ([1.0, 1.0 + 2e-16, 1.0 - 2e-16, 1.0], 0),
+        ([5.0, 1.0 + 1e-10, 1.0, 2.0], 2),  # a difference that is not rounding
+        ([5.0, *(1.0 - 3e-12 * t for t in range(6)), 2.0], 5),  # slow progress adds up: within 5e-12 of the end
+        ([-1e6, -1e6 - 1e-9, -1e6 - 1.0, 0.0], 2),
+        ([math.nan, 3.0, math.nan, 2.0, 2.0 - 1e-15], 3),
+        ([math.inf, 3.0, 2.0], 2),
+        ([1.0, math.nan, math.inf], 0),
+        ([math.nan, math.nan], 0),
+    ],
+)
+def test_best_is_the_first_within_rounding(curve, best):
+    result = run(validation=Scripted(curve), n_rounds=len(curve) - 1)
+    assert result.best_round == best
+    assert result.model.n_rounds == best
+
+
+def test_rounding_does_not_keep_a_run_alive():
+    curve = [1.0 - 1e-16 * (t % 7) for t in range(100)]
+    result = run(validation=Scripted(curve), n_rounds=99, n_iter_no_change=5)
+    assert len(result.records) - 1 == 5
+    assert result.kind == "no_change"
+
+
 # --- stopping ----------------------------------------------------------------------------------------------
 
 

@@ -379,7 +379,9 @@ class Sum:
         self.count += other.count
 
     def line(self) -> Line:
-        """Return the mean as a line."""
+        """Return the mean as a line; of no cuts, one that bounds nothing."""
+        if self.count == 0:
+            return Line(-math.inf, math.nan, math.nan)
         coordinates, strength = self.slope.coordinates(), self.slope.strength()
         return Line(
             self.constant / self.count,

@@ -36,6 +36,18 @@ KINK = 1e-12
 #: A length this much shorter than the first one counts as zero.
 ROUNDING = 1e-13
 
+#: Values of an objective closer than this, relative to their size, differ by rounding.
+TIE = 1e-12
+
+
+def as_good_as(best: float, first: float) -> float:
+    """Return what a round must reach to be as good as the best one; `first` is the value at the start.
+
+    The first such round counts as the best one: neither the order of the rows nor a shift of the targets,
+    which change the last digits, shall decide.
+    """
+    return best + TIE * max((abs(x) for x in (best, first) if math.isfinite(x)), default=0.0)
+
 
 #: Entries of an array or a list that a repr shows; of longer ones it shows the size.
 FEW = 3
@@ -372,6 +384,9 @@ class Scores(Protocol):
 
     def distance(self) -> float:
         """‖F − start‖."""
+
+    def largest(self) -> float:
+        """Return the largest score in absolute value."""
 
     def state(self) -> Any:
         """Return what `restore` needs to come back here, picklable and independent of later moves."""

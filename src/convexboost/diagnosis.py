@@ -189,6 +189,7 @@ class Run:
     smooth: bool = False  #: whether the loss has a gradient everywhere, so that `naive` converges
     diverged: bool = False
     reason: str = ""  #: why training stopped
+    kind: str = ""  #: the same for programs: `convexboost.train.Kind`
     output: str = "best"
     has_validation: bool = True  #: the validation loss was known in training, so "best" was chosen by it
     curve: Array | None = None  #: the validation loss in folds, which chose the number of rounds
@@ -327,7 +328,7 @@ class Run:
     @property
     def is_converged(self) -> bool:
         """Return whether there is next to nothing left to gain, provably."""
-        return self.reason.startswith("converged") or self.left <= CONVERGED
+        return self.kind == "converged" or self.left <= CONVERGED
 
     @property
     def window(self) -> NDArray[np.int32]:
@@ -502,6 +503,8 @@ def step_too_large(run: Run) -> Answer:
             f"{values[-1]:.4g}."
         )
         return Finding("step_too_large", "warning", sentence, {"rounds": float(run.n_rounds)}, _smaller(run))
+    if run.kind == "not_a_number":
+        return None
     over = run.overshoot
     if run.n_rounds < MIN_ROUNDS or run.is_converged or not over >= OVERSHOOT or run.cycle or run.is_late:
         return None
@@ -517,6 +520,14 @@ def step_too_large(run: Run) -> Answer:
             f"and that is no better than the start, {run.objective[0]:.4g}: the steps are too large."
         )
     return Finding("step_too_large", "warning", sentence, {"overshoot": over}, _smaller(run))
+
+
+def not_a_number(run: Run) -> Answer:
+    """The objective became NaN."""
+    if run.kind != "not_a_number":
+        return None
+    hint = "Run check_objective(loss, y): it looks for scores where the loss is not finite."
+    return Finding("not_a_number", "warning", f"{run.reason[:1].upper()}{run.reason[1:]}.", {}, hint)
 
 
 def step_too_small(run: Run) -> Answer:
@@ -624,6 +635,7 @@ RULES: tuple[Callable[[Run], Answer], ...] = (
     cycling,
     edge,
     step_too_large,
+    not_a_number,
     step_too_small,
     unfinished,
     optimum,

@@ -1,7 +1,7 @@
 """The driver: runs an algorithm round by round, records, watches, and builds the model.
 
 Everything the algorithms must not know is here: budgets, validation, early stopping, callbacks, the
-divergence guard, and which iterate is handed out.
+divergence guard, which iterate is handed out, and what remains of a round that was cut short.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, fields
 from numbers import Real
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from convexboost.core import (
     HypothesisSet,
     Objective,
     Scores,
+    as_good_as,
     brief,
 )
 from convexboost.registry import resolve
@@ -35,6 +36,30 @@ from convexboost.variants import ALGORITHMS
 OUTPUTS = ("last", "best", "average")
 #: An objective this many times further above the start than the start is above its floor: diverged.
 DIVERGED = 1e3
+#: With a certificate a state is kept every so many seconds, and never for more than this share of the time:
+#: what is lost in a round that is cut short is trained again from there.
+KEEP_EVERY, KEEP_SHARE = 2.0, 0.02
+
+#: "not_a_number": the objective was NaN; "no_change": no improvement for `n_iter_no_change` rounds.
+Kind = Literal[
+    "rounds",
+    "budget",
+    "minimum",
+    "gap",
+    "converged",
+    "no_change",
+    "callback",
+    "interrupted",
+    "diverged",
+    "not_a_number",
+]
+
+
+class Stop(NamedTuple):
+    """Why training stopped: a kind for programs, a message for people."""
+
+    kind: Kind
+    message: str
 
 
 @dataclass(frozen=True)
@@ -77,9 +102,15 @@ class Result:
     path: AdditiveModel  #: all rounds
     records: list[Record]
     best_round: int
-    reason: str  #: why training stopped
+    reason: str  #: why training stopped, in words
     diverged: bool
     certificate: Certificate | None = None  #: how far from optimal the model can be, if asked for
+    kind: Kind = "rounds"  #: why training stopped
+
+    @property
+    def failed(self) -> bool:
+        """Return whether the objective ran away or became NaN; the model is then the best iterate."""
+        return self.kind in ("diverged", "not_a_number")
 
     __repr__ = brief
 
@@ -90,8 +121,24 @@ class Result:
         return History({name: np.array([getattr(record, name) for record in self.records]) for name in names})
 
 
+class Tally(NamedTuple):
+    """The finished rounds, in a few numbers; to replace it is what finishes a round."""
+
+    rounds: int = 0
+    best: int = 0  #: the first round as good as any
+    lowest: float = math.inf  #: the smallest value by which rounds are compared
+    zeros: int = 0  #: rounds without a direction, at the end
+    first_length: float = 0.0  #: of the first direction
+
+
 class Training:
-    """A run in progress: `run` finishes it; `state` and `restore` stop and resume it exactly."""
+    """A run in progress: `run` finishes it; `state` and `restore` stop and resume it exactly.
+
+    A round happens wholly or not at all.  Ctrl-C, or an error in a user's loss, may end it anywhere; its
+    record and its part of the model are then dropped, and `state`, `round` and `run` continue from the last
+    round that was finished.  Scores and Δ are changed in place, without a copy: they come back by training
+    again from the last state that was taken (from the start where there is none).
+    """
 
     def __init__(
         self,
@@ -120,34 +167,56 @@ class Training:
         self.model = AdditiveModel(start, hypotheses.mapper)
         self.progress = State(F, hypotheses, objective.n_outputs, step, rng, budget=max_weak_learners)
         self.records: list[Record] = []
-        self.reason = ""
-        self.diverged = False
-        self._best = 0  #: row of the best record
-        self._zeros = 0
-        self._first_length = 0.0
+        self.stop: Stop | None = None
+        self._tally = Tally()
+        self._is_whole = True  #: False from the beginning of a round to its end
         self._clock = time.perf_counter()
-        self._record(ZERO, 0.0)
+        self._keep_next = self._clock + KEEP_EVERY
+        self._finish_round(ZERO, 0.0)
+        self._kept = self.state()
+
+    @property
+    def reason(self) -> str:
+        """Return why training stopped; empty while it goes on."""
+        return "" if self.stop is None else self.stop.message
+
+    @property
+    def diverged(self) -> bool:
+        """Return whether the objective ran away."""
+        return self.stop is not None and self.stop.kind == "diverged"
 
     def run(self, callbacks: Sequence[Callback] = ()) -> None:
-        """Train until something says stop, and keep the reason."""
-        # A run that is resumed may have been finished already.
-        self.reason = self._finished() if self.progress.t > 0 else self._exhausted()
+        """Train until something says stop, and keep the reason.  Ctrl-C is such a reason."""
         try:
+            self._recover()
+            # A run that is resumed may have been finished already.
+            self.stop = self._finished() if self._tally.rounds > 0 else self._exhausted()
             self._tell(callbacks)
-            while not self.reason:
+            while self.stop is None:
                 self.round()
                 self._tell(callbacks)
-        except KeyboardInterrupt:  # keep the rounds that were finished
-            self.reason = "interrupted"
-            self.model = self.model.truncate(len(self.records) - 1)
+                self._keep()
+        except KeyboardInterrupt:
+            self.stop = Stop("interrupted", "interrupted")
 
     def _tell(self, callbacks: Sequence[Callback]) -> None:
         for callback in callbacks:  # all of them, also when one asks to stop
             if callback(self.records[-1]):
-                self.reason = self.reason or "a callback asked to stop"
+                self.stop = self.stop or Stop("callback", "a callback asked to stop")
 
     def round(self) -> None:
-        """One round of the algorithm, recorded."""
+        """One round of the algorithm, recorded; or, if it raises, none."""
+        self._recover()
+        self._is_whole = False
+        try:
+            self._round()
+        except BaseException:
+            self._drop_unfinished()
+            raise
+        self._is_whole = True
+        self.stop = self._finished()
+
+    def _round(self) -> None:
         progress = self.progress
         if self.watch is not None:
             self.watch.observe(progress.F)
@@ -158,34 +227,87 @@ class Training:
         if self.watch is not None:
             self.watch.follow(found.move, progress.target)
         progress.budget -= found.h.n_weak_learners
-        self._record(found.h, found.move.size)
-        self._first_length = self._first_length or found.h.norm
+        self._finish_round(found.h, found.move.size)
+
+    def _finish_round(self, h: Direction, step: float) -> None:
+        """Record the round.  It counts from the moment when the tally is replaced."""
+        self.records.append(self._record(h, step))
+        rounds, best, lowest, zeros, first_length = self._tally
+        rounds, lowest = len(self.records) - 1, min(lowest, self._merit(-1))
+        first_length = first_length or h.norm
         # One zero may be a subgradient that cancels the residual; two in a row mean Π∇ = 0.
-        self._zeros = self._zeros + 1 if found.h.norm <= ROUNDING * self._first_length else 0
-        self.reason = self._finished()
+        zeros = zeros + 1 if rounds > 0 and h.norm <= ROUNDING * first_length else 0
+        while not self._merit(best) <= as_good_as(lowest, self._merit(0)) and best < rounds:
+            best += 1
+        self._tally = Tally(rounds, best, lowest, zeros, first_length)
+
+    def _drop_unfinished(self) -> None:
+        """Drop what a round that was cut short has left in the records and in the model."""
+        rounds = self._tally.rounds
+        del self.records[rounds + 1 :]
+        self.model = self.model.truncate(rounds)
+
+    def _recover(self) -> None:
+        """After a round that was cut short: train again from the last state taken."""
+        if self._is_whole:
+            return
+        self._drop_unfinished()
+        kept = self.records, self.model, self._tally, self._clock, self.stop
+        is_whole = False
+        try:
+            self.restore(self._kept)
+            while self._tally.rounds < kept[2].rounds:
+                self._round()
+            is_whole = True
+        finally:  # the records with their times, and the very model
+            self.records, self.model, self._tally, self._clock, self.stop = kept
+            self._is_whole = is_whole
+
+    def _keep(self) -> None:
+        """Keep a state now and then where Ctrl-C is answered with more than the model: a certificate."""
+        begin = time.perf_counter()
+        if self.watch is not None and begin >= self._keep_next:
+            self.state()
+            end = time.perf_counter()
+            self._keep_next = end + max(KEEP_EVERY, (end - begin) / KEEP_SHARE)
 
     @property
     def best_round(self) -> int:
         """Return the round with the best validation loss, or objective where there is no validation set."""
-        return self.records[self._best].round
+        return self._tally.best
 
     def result(self, output: str) -> Result:
         """Build the model that was asked for."""
         best = self.best_round
-        if self.diverged:  # nobody wants the last iterate then
+        stop = self.stop or Stop("rounds", "")
+        if stop.kind in ("diverged", "not_a_number"):  # nobody wants the last iterate then
             output = "best"
         model = {
             "last": lambda: self.model,
             "best": lambda: self.model.truncate(best),
             "average": lambda: self.model.average(),
         }[output]()
-        certificate = None if self.watch is None else self.watch.certificate(self.progress.F)
-        return Result(model, self.model, self.records, best, self.reason, self.diverged, certificate)
+        return Result(
+            model, self.model, self.records, best, stop.message, self.diverged, self._certificate(), stop.kind
+        )
+
+    def _certificate(self) -> Certificate | None:
+        if self.watch is None:
+            return None
+        self._recover()
+        state = self.watch.state()
+        certificate = self.watch.certificate(self.progress.F)
+        self.watch.restore(state)  # it ended its block of rounds, but training may go on
+        return certificate
 
     def state(self) -> dict[str, Any]:
-        """Return everything that changes, picklable; data, targets and hyper-parameters stay outside."""
+        """Return everything that changes, picklable; data, targets and hyper-parameters stay outside.
+
+        It must not be changed: training keeps it, to come back here.
+        """
+        self._recover()
         progress = self.progress
-        return {
+        state = {
             "F": progress.F.state(),
             "target": None if progress.target is None else progress.target.state(),
             "validation": None if self.validation is None else self.validation.state(),
@@ -196,11 +318,14 @@ class Training:
             "budget": progress.budget,
             "model": self.model.truncate(self.model.n_rounds),
             "records": list(self.records),
-            "counters": (self._best, self._zeros, self._first_length),
+            "tally": self._tally,
         }
+        self._kept = state
+        return state
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state."""
+        self._is_whole = False
         progress = self.progress
         progress.F.restore(state["F"])
         progress.target = None
@@ -213,60 +338,69 @@ class Training:
             self.watch.restore(state["watch"])
         progress.rng.bit_generator.state = state["rng"]
         progress.t, progress.memory, progress.budget = state["t"], dict(state["memory"]), state["budget"]
-        model = state["model"]
-        self.model = AdditiveModel(model.start, self.model.mapper, *_copies(model))
-        self.records = list(state["records"])
-        self._best, self._zeros, self._first_length = state["counters"]
-        self._clock = time.perf_counter() - self.records[-1].seconds
-        self.reason = ""
-
-    def _record(self, h: Direction, step: float) -> None:
-        self.records.append(
-            Record(
-                round=self.progress.t,
-                objective=self.progress.F.value(),
-                validation=math.nan if self.validation is None else self.validation.value(),
-                edge=h.edge,
-                intrinsic_edge=h.intrinsic_edge,
-                step=step,
-                weak_learners=h.n_weak_learners + (self.records[-1].weak_learners if self.records else 0),
-                gradient_evaluations=self.progress.t,
-                seconds=time.perf_counter() - self._clock,
-                **({} if self.watch is None else self.watch.record(h)),
-            )
+        kept = state["model"]
+        model, records = AdditiveModel(kept.start, self.model.mapper, *_copies(kept)), list(state["records"])
+        clock = time.perf_counter() - records[-1].seconds
+        self.model, self.records, self._tally, self._clock, self._kept = (
+            model,
+            records,
+            state["tally"],
+            clock,
+            state,
         )
-        if self._merit(-1) < self._merit(self._best):
-            self._best = len(self.records) - 1
+        self.stop = None
+        self._is_whole = True
+
+    def _record(self, h: Direction, step: float) -> Record:
+        return Record(
+            round=self.progress.t,
+            objective=self.progress.F.value(),
+            validation=math.nan if self.validation is None else self.validation.value(),
+            edge=h.edge,
+            intrinsic_edge=h.intrinsic_edge,
+            step=step,
+            weak_learners=h.n_weak_learners + (self.records[-1].weak_learners if self.records else 0),
+            gradient_evaluations=self.progress.t,
+            seconds=time.perf_counter() - self._clock,
+            **({} if self.watch is None else self.watch.record(h)),
+        )
 
     def _merit(self, row: int) -> float:
         record = self.records[row]
-        return record.objective if self.validation is None else record.validation
+        merit = record.objective if self.validation is None else record.validation
+        return math.inf if math.isnan(merit) else merit
 
-    def _exhausted(self) -> str:
-        if self.progress.t >= self.n_rounds:
-            return f"all {self.n_rounds} rounds done"
+    def _exhausted(self) -> Stop | None:
+        if self._tally.rounds >= self.n_rounds:
+            return Stop("rounds", f"all {self.n_rounds} rounds done")
         if self.progress.budget < 1:
-            return "the budget of weak learners is used up"
-        return ""
+            return Stop("budget", "the budget of weak learners is used up")
+        return None
 
-    def _finished(self) -> str:
+    def _finished(self) -> Stop | None:
         first, last = self.records[0].objective, self.records[-1].objective
-        minimum = self.progress.F.constants.minimum
+        t, minimum = self._tally.rounds, self.progress.F.constants.minimum
         unit = abs(first) if minimum is None else first - minimum
-        if not math.isfinite(last) or last - first > DIVERGED * max(unit, 1e-300):
-            self.diverged = True
-            return f"diverged: the objective rose from {first:.6g} to {last:.6g} in round {self.progress.t}"
+        if math.isnan(last):
+            largest = self.progress.F.largest()
+            where = f"at scores up to {largest:.3g}" if math.isfinite(largest) else "after the scores did"
+            return Stop("not_a_number", f"the objective became NaN in round {t}, {where}")
+        if math.isinf(last) or last - first > DIVERGED * max(unit, 1e-300):
+            went = "rose" if last > first else "fell"
+            return Stop(
+                "diverged", f"diverged: the objective {went} from {first:.6g} to {last:.6g} in round {t}"
+            )
         if minimum is not None and last <= minimum:
-            return f"the objective reached its minimum {minimum:g}"
+            return Stop("minimum", f"the objective reached its minimum {minimum:g}")
         if self.watch is not None and self.gap > 0.0:
             gap = min(last, self.watch.objective) - self.watch.lower
             if gap <= self.gap:
-                return f"the certified gap {gap:.3g} is at most {self.gap:g}"
-        if self._zeros >= 2:
-            return "converged: no hypothesis correlates with the gradient"
-        if len(self.records) - 1 - self._best >= self.n_iter_no_change:
+                return Stop("gap", f"the certified gap {gap:.3g} is at most {self.gap:g}")
+        if self._tally.zeros >= 2:
+            return Stop("converged", "converged: no hypothesis correlates with the gradient")
+        if t - self._tally.best >= self.n_iter_no_change:
             what = "objective" if self.validation is None else "validation loss"
-            return f"the {what} has not improved for {self.n_iter_no_change} rounds"
+            return Stop("no_change", f"the {what} has not improved for {self.n_iter_no_change} rounds")
         return self._exhausted()
 
 

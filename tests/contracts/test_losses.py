@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from convexboost.core import ZERO, Array, FunctionSpace, Move
+from convexboost.core import ZERO, Array, Direction, FunctionSpace, Hypothesis, Move
 from convexboost.objectives._base import Functional, LinkLoss, RowLoss
 from tests.contracts.conftest import LOSSES, count_classes, groups_of, loss, outputs, space_of, targets
 
@@ -377,6 +377,35 @@ def test_ridge_constants(problem):
     if before.smoothness is not None:
         assert after.smoothness == before.smoothness + 0.25
     assert problem.objective.with_l2(0.0).constants == before
+
+
+class Table(Hypothesis):
+    """A function on the rows as a table: what stumps and trees are."""
+
+    def __init__(self, codes, table):
+        self.codes, self.table = codes, table
+
+    def add_to(self, F, inputs, weight):
+        F += weight * self.table[self.codes]
+
+    def lookup(self, inputs, weight):
+        return self.codes, weight * self.table
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.int32])
+def test_scores_come_back_with_the_same_bits(problem, kind):
+    """The kernel that moves F and evaluates the loss may round R unlike the evaluation of a restored F."""
+    n, k = problem.shape
+    for l2 in (0.0, 0.3):
+        scores = problem.objective.with_l2(l2).scores(None, problem.objective.start())
+        for _ in range(5):
+            h = Table(problem.rng.integers(0, 5, n).astype(kind), problem.rng.normal(size=(5, k)))
+            scores.move(Move(Direction(((0.3, h),), 1.0), 0.3))
+            value = scores.value()
+            again = problem.objective.with_l2(l2).scores(None, problem.objective.start())
+            again.restore(scores.state())
+            assert again.value() == scores.value() == value
+            np.testing.assert_array_equal(again.gradient().values, scores.gradient().values)
 
 
 def test_pickle(problem):

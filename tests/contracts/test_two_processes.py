@@ -125,6 +125,9 @@ class RemoteScores:
     def distance(self):
         return sum(distance**2 for distance in self.workers.all("distance")) ** 0.5
 
+    def largest(self):
+        return max(self.workers.all("largest"))
+
     def state(self):
         return self.workers.all("state")
 
@@ -258,9 +261,9 @@ def test_the_rest_of_the_protocol(workers):
     assert remote.rescaled(0.3) == pytest.approx(local.rescaled(0.3), rel=1e-12)
     assert remote.gradient().norm == pytest.approx(local.gradient().norm, rel=1e-12)
     state = remote.state()
-    np.testing.assert_allclose(np.vstack([F for F, _ in state]), local.F, rtol=1e-9)
+    np.testing.assert_allclose(np.vstack([F for F, _, _ in state]), local.F, rtol=1e-9)
     value = remote.value()
-    remote.restore([(F + 1.0, moves) for F, moves in state])
+    remote.restore([(F + 1.0, moves) for F, moves, _ in state])
     assert remote.value() != value
     remote.restore(state)
     assert remote.value() == value

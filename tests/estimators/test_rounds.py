@@ -210,6 +210,7 @@ def test_curves_of_different_length_and_with_missing_values():
     assert _rounds.best_round(curve) == 2
     assert _rounds.best_round(np.array([1.0, 2.0])) == 1  # one round at least
     assert _rounds.best_round(np.array([5.0, 1.0 + 1e-13, 1.0])) == 1  # rounding decides nothing
+    assert _rounds.best_round(np.array([1.0, 1.0 + 1e-15, 1.0 - 1e-15])) == 1  # nor where nothing is gained
     diverged = _rounds.mean_curve([np.array([1.0, np.nan, np.inf])], [1.0])
     assert _rounds.best_round(diverged) == 1
 

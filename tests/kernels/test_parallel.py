@@ -1,4 +1,5 @@
 import threading
+import time
 
 import pytest
 
@@ -40,3 +41,22 @@ def test_errors_come_back():
 
     with pytest.raises(RuntimeError, match="chunk"):
         parallel.run(task, 10, 1e12, 2)
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+def test_nobody_works_on_after_an_error(error):
+    """An array must not change any more once the error is handled."""
+    running, lock = [], threading.Lock()
+
+    def task(start, stop):
+        if start == 0:
+            raise error
+        with lock:
+            running.append(start)
+        time.sleep(0.05)
+        with lock:
+            running.remove(start)
+
+    with pytest.raises(error):
+        parallel.run(task, 10, 1e12, 2)
+    assert running == []

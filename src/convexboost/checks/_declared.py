@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 
@@ -111,9 +112,9 @@ def check_prox(trial: Trial) -> None:
                 )
 
 
-def check_link(trial: Trial) -> None:
-    """One prediction per row; for classes, probabilities."""
-    link = trial.loss.find_link() if isinstance(trial.loss, Loss) else None
+def check_link(trial: Trial, loss: Any) -> None:
+    """One prediction per row; for classes, probabilities: of each, or of the second of two."""
+    link = loss.find_link() if isinstance(loss, Loss) else None
     if link is None:
         return
     n, classes = trial.shape[0], max(trial.shape[1], 2) if trial.has_classes else None
@@ -122,7 +123,9 @@ def check_link(trial: Trial) -> None:
         P = np.asarray(link(F))
         if not np.array_equal(F, point.F):
             trial.fail("`link` writes into `F`", "Work on a copy.")
-        if len(P) != n or (classes and P.shape != (n, classes)):
+        if classes == 2 and P.shape == (n, 1):
+            P = np.column_stack([1.0 - P, P])
+        if P.ndim != 2 or len(P) != n or (classes and P.shape != (n, classes)):
             hint = "Return the probability of each class." if classes else "Keep the rows."
             trial.fail(f"`link` returns shape {P.shape} for scores of shape {trial.shape}", hint)
         fine = np.isfinite(P.reshape(n, -1)).all(axis=1) | ~point.finite.all()

@@ -17,15 +17,20 @@ from convexboost.checks._names import name_gradient, shape_hint, show
 from convexboost.checks._report import DoubtfulError, ObjectiveError
 from convexboost.checks._trial import SINGLE, Point, Trial
 from convexboost.core import Array
-from convexboost.objectives._base import Functional, Pointwise
+from convexboost.objectives._base import Functional, Loss, Pointwise
 
 
-def look(objective: Functional) -> Trial:
-    """Try a loss with few evaluations (7 of one of all rows); what looks odd, a full trial must confirm."""
+def look(objective: Functional, loss: Loss | None = None) -> Trial:
+    """Try a loss with few evaluations (7 of one of all rows); what looks odd, a full trial must confirm.
+
+    `loss` is the loss of the model, of which the objective's own may be a part: it has the link.
+    """
     try:
-        return search(Trial(objective, None, np.random.default_rng(0), thorough=False))
+        trial = search(Trial(objective, None, np.random.default_rng(0), thorough=False))
     except ObjectiveError:
-        return search(Trial(objective, None, np.random.default_rng(0), thorough=True))
+        trial = search(Trial(objective, None, np.random.default_rng(0), thorough=True))
+    check_link(trial, loss or trial.loss)
+    return trial
 
 
 def search(trial: Trial) -> Trial:
@@ -44,7 +49,7 @@ def search(trial: Trial) -> Trial:
     if trial.thorough:
         check_start(trial)
         check_prox(trial)
-        check_link(trial)
+        check_link(trial, trial.loss)
     return trial
 
 
@@ -110,6 +115,8 @@ def one_call(trial: Trial, F: Array, unit: float) -> tuple[Array, Array]:
     kept, y = F.copy(), None if trial.y is None else trial.y.copy()
     try:
         losses, G = trial.evaluate(F)
+    except ObjectiveError:
+        raise
     except ValueError as error:
         explain_shape(trial, error, kept)
         raise

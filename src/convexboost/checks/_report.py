@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from convexboost.objectives._custom import ObjectiveError
 
-class ObjectiveError(ValueError):
-    """A loss is not what it must be; the message says what is wrong, where, and what to do."""
+__all__ = ["DoubtfulError", "ObjectiveError", "ObjectiveWarning", "Report"]
 
 
 class DoubtfulError(ObjectiveError):

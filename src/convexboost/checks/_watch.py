@@ -15,7 +15,7 @@ from convexboost.checks._mistakes import look
 from convexboost.checks._report import DoubtfulError, ObjectiveError, ObjectiveWarning
 from convexboost.checks._trial import CLOSE, DEFINED, ROUNDING, STABLE, Trial, edge_of_finite, quiet
 from convexboost.core import Array, Constants, Gradient
-from convexboost.objectives._base import Functional, Pieces
+from convexboost.objectives._base import Functional, Loss, Pieces
 from convexboost.objectives._custom import is_users
 from convexboost.objectives._refit import Place
 from convexboost.objectives._scores import Lookup
@@ -25,11 +25,11 @@ WATCHED = 5
 DETAILS = "Run check_objective(loss, y) for details."
 
 
-def watch(objective: Functional) -> Functional:
+def watch(objective: Functional, loss: Loss | None = None) -> Functional:
     """Look at a user's loss before training (`ObjectiveError`), and keep an eye on the first rounds.
 
     Objectives of this library are returned as they are.  The estimators do this by themselves; for `boost`:
-    ``boost(watch(objective), hypotheses)``.
+    ``boost(watch(objective), hypotheses)``.  The link of `loss` is looked at too.
     """
     if not is_users(objective):
         return objective
@@ -37,7 +37,7 @@ def watch(objective: Functional) -> Functional:
     doubts, noise = [], ROUNDING
     try:
         with quiet():
-            noise = look(objective).noise
+            noise = look(objective, loss).noise
     except DoubtfulError as doubt:
         doubts.append(f"{doubt} {DETAILS}")
     except ObjectiveError as mistake:

@@ -95,10 +95,10 @@ def _settings(model: BaseConvexBoost) -> Table:
 
 
 def _handed_out(model: BaseConvexBoost) -> str:
-    diverged = model.stop_reason_.startswith("diverged")
-    if model.output == "average" and not diverged:
+    failed = model.stop_kind_ in ("diverged", "not_a_number")
+    if model.output == "average" and not failed:
         return f"0 to {model.n_rounds_ - 1}, their mean"
-    return str(model.best_round_ if model.output == "best" or diverged else model.n_rounds_)
+    return str(model.best_round_ if model.output == "best" or failed else model.n_rounds_)
 
 
 def _numbers(model: BaseConvexBoost) -> Table:

@@ -119,7 +119,7 @@ class BaseConvexBoost(BaseEstimator):
         rng = check_random_state(self.random_state)
         validates = self._validates_inside(rows, X_val, loss, learner)
         rows, held_out = self._validation_rows(rows, X_val, y_val, groups_val, rng)
-        objective = watch(self._objective(rows, loss, n_classes))
+        objective = watch(self._objective(rows, loss, n_classes), loss)
         train = partial(self._train, loss=loss, learner=learner, n_classes=n_classes, seed=rng.randint(2**31))
         self.validation_curve_ = self._validate_inside(rows, loss, train) if validates else None
         n_rounds = self._most_rounds(validated=False)
@@ -127,7 +127,7 @@ class BaseConvexBoost(BaseEstimator):
             longer = _rounds.LONGER_FOR_CLASSES if self._task == "classification" else 1
             best = _rounds.best_round(self.validation_curve_)
             n_rounds = min(longer * best, self._most_rounds(validated=True))
-        result = train(
+        result: Result = train(
             rows,
             held_out,
             objective,
@@ -141,9 +141,11 @@ class BaseConvexBoost(BaseEstimator):
                 *([_Report(n_rounds, self.verbose)] if self.verbose else []),
             ],
         )
-        if result.diverged:
+        if result.kind == "interrupted" and len(result.records) == 1:  # there is nothing to keep
+            raise KeyboardInterrupt
+        if result.failed:
             warnings.warn(
-                f"{result.reason}. The best iterate is kept; a decaying step like step='auto' avoids this.",
+                f"{result.reason}. The best iterate is kept; {self._advice(result.kind, learner, objective)}.",
                 ConvergenceWarning,
                 stacklevel=3,
             )
@@ -153,7 +155,7 @@ class BaseConvexBoost(BaseEstimator):
         self.history_ = result.history
         self.chosen_ = number(result.path.terms)
         self.certificate_ = result.certificate
-        self.stop_reason_ = result.reason
+        self.stop_reason_, self.stop_kind_ = result.reason, result.kind
         self.best_round_ = result.best_round
         self.n_rounds_ = len(result.records) - 1
         return self
@@ -238,7 +240,8 @@ class BaseConvexBoost(BaseEstimator):
             certificate=self.certificate_,
             minimum=self.constants_.minimum,
             smooth=self.constants_.smoothness is not None,
-            diverged=self.stop_reason_.startswith("diverged"),
+            diverged=self.stop_kind_ == "diverged",
+            kind=self.stop_kind_,
             reason=self.stop_reason_,
             output=self.output,
             has_validation=has_validation,
@@ -437,7 +440,7 @@ class BaseConvexBoost(BaseEstimator):
                 output="last",
                 patience=self.n_iter_no_change,
             )
-            if result.reason == "interrupted":
+            if result.kind == "interrupted":
                 raise KeyboardInterrupt
             curves.append(result.history["validation"])
             weights.append(float(len(held.y)) if held.weight is None else held.weight.sum())
@@ -625,6 +628,15 @@ class BaseConvexBoost(BaseEstimator):
             return self.step
         name = "reweighted_step" if loss.reweights and constants.minimum is not None else "step"
         return getattr(learner, name, "auto")
+
+    def _advice(self, kind: str, learner: Any, objective: Functional) -> str:
+        """Say what to do about a run that failed; never to use the step that was used."""
+        if kind == "not_a_number":
+            return "check_objective(loss, y) looks for scores where the loss is not finite"
+        step = resolve("step", self._step(learner, self._loss(), objective.constants), STEPS)
+        if step.name != "auto":
+            return "a decaying step like step='auto' avoids this"
+        return "algorithm='naive' with step='line_search' cannot raise the objective"
 
     def _envelope(self, learner: Any, objective: Functional, step: Any) -> float:
         certified = self.certificate or self.stop_when_gap_below is not None

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from convexboost.core import Array
+from convexboost.core import Array, as_good_as
 
 Fingerprints = NDArray[np.uint64]
 Folds = NDArray[np.int64]
@@ -111,6 +111,7 @@ def mean_curve(curves: Sequence[Array], weights: Sequence[float]) -> Array:
 
 def best_round(curve: Array) -> int:
     """Return the first round that is as good as any, and at least 1."""
-    best = curve.min()
-    gain = curve[0] - best
-    return max(1, int(np.argmax(curve <= best + TIE * (gain if np.isfinite(gain) else 0.0))))
+    best, first = float(curve.min()), float(curve[0])
+    gain = first - best
+    worst = max(as_good_as(best, first), best + TIE * (gain if np.isfinite(gain) else 0.0))
+    return max(1, int(np.argmax(curve <= worst)))

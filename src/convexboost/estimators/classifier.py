@@ -16,6 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from convexboost.atomic import unchanged_on_error
 from convexboost.core import Array, blocks, shown
 from convexboost.estimators._base import BaseConvexBoost
 from convexboost.estimators._frames import is_missing
@@ -116,7 +117,8 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
         and predictions are what was learned on top of it.  `groups` is a label per row, for losses that know
         groups; `groups_val` the same for `X_val`.
         """
-        self._fit(X, y, sample_weight, X_val, y_val, offset, groups, groups_val)
+        with unchanged_on_error(self):
+            self._fit(X, y, sample_weight, X_val, y_val, offset, groups, groups_val)
         return self
 
     def decision_function(self, X: Any) -> Array:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
+from convexboost.atomic import unchanged_on_error
 from convexboost.certificates import Certificate
 from convexboost.core import Array, shown
 from convexboost.diagnosis import Diagnosis
@@ -114,7 +115,8 @@ class ConvexBoostRanker(BaseConvexBoost):
 
         """
         groups, weight = _weighted(X, qid, sample_weight, query_weight)
-        self._fit(X, y, weight, X_val, y_val, offset, groups, qid_val)
+        with unchanged_on_error(self):
+            self._fit(X, y, weight, X_val, y_val, offset, groups, qid_val)
         return self
 
     def predict(self, X: Any) -> Array:

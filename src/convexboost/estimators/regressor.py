@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, check_array, check_consistent_length
 
+from convexboost.atomic import unchanged_on_error
 from convexboost.core import Array, FunctionSpace
 from convexboost.estimators._base import BaseConvexBoost
 from convexboost.estimators._frames import refuse_times
@@ -103,6 +104,12 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
         Which hypothesis each weak learner was (of trees, which splits), numbered as they first appear; −1
         where that cannot be told.
     stop_reason_ : str
+        Why training stopped.  Ctrl-C ends training too: the rounds that were finished are the model.  Where
+        none was, or while folds look for the number of rounds, it raises KeyboardInterrupt.  A fit that
+        raises anything leaves the estimator as it was before.
+    stop_kind_ : str
+        The same for programs: "rounds", "budget", "minimum", "gap", "converged", "no_change", "callback",
+        "interrupted", "diverged" or "not_a_number".
     best_round_, n_rounds_ : int
     loss_ : Loss
     n_features_in_ : int
@@ -167,7 +174,8 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
         `predict` returns what was learned on top of it.  `groups` is a label per row, for losses that know
         groups; `groups_val` the same for `X_val`.
         """
-        self._fit(X, y, sample_weight, X_val, y_val, offset, groups, groups_val)
+        with unchanged_on_error(self):
+            self._fit(X, y, sample_weight, X_val, y_val, offset, groups, groups_val)
         return self
 
     def predict(self, X: Any) -> Array:

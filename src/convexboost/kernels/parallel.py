@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from itertools import pairwise
 
 #: Below about a millisecond of work a second thread costs more than it saves.
@@ -29,5 +29,14 @@ def run(task: Callable[[int, int], object], size: int, operations: float, n_thre
     bounds = [size * i // chunks for i in range(chunks + 1)]
     key = (os.getpid(), n_threads)  # a forked child must not use its parent's threads
     pool = _pools.get(key) or _pools.setdefault(key, ThreadPoolExecutor(n_threads, "convexboost"))
-    for future in [pool.submit(task, a, b) for a, b in pairwise(bounds)]:
-        future.result()
+    futures: list[Future[object]] = []
+    try:
+        for a, b in pairwise(bounds):
+            futures.append(pool.submit(task, a, b))
+        for future in futures:
+            future.result()
+    except BaseException:  # an error or Ctrl-C: nobody may write to the arrays after this has returned
+        for future in futures:
+            future.cancel()
+        wait(futures)
+        raise

@@ -10,9 +10,11 @@ that returns one number, are about all rows at once, so they must use the weight
 name, what their signature asks for of `weight` (p, sums to 1), `groups` or `qid` (a label per row) and
 `group_weight`.
 
+The arrays are for reading only: a method that writes into one is an error.
+
 All else is optional: `n_outputs` (scores per row, where the targets do not say), `constants` (Lipschitz
 constant, smoothness, strong convexity, minimum: a `Constants` or a dict), `start(y, weight)` (the constant to
-start from), `link(F)` (what predictions should be), `prox(F, y, size)`, `task`, `name`, `thread_safe` (False
+start from), `link(F)` (what predictions should be, a row per row), `prox(F, y, size)`, `task`, `name`, `thread_safe` (False
 if `evaluate`, which gets blocks of rows, must not run in two threads at once).  `as_loss(object)` makes a
 `Loss` of it, which can be added to others and so on; estimators do that by themselves.
 """
@@ -27,13 +29,21 @@ from typing import Any
 
 import numpy as np
 from numba import njit
+from numba.core.errors import NumbaError
 
 from convexboost.core import Array, Constants, FunctionSpace, Gradient, PairGradient
 from convexboost.objectives._base import Functional, Groups, Loss, Pointwise, RowLoss, prepare
 from convexboost.objectives._scores import Lookup
 
+#: What code raises that cannot work on arrays which it must not write to: NumPy and Cython, compiled code with
+#: fixed signatures, Numba, PyTorch where warnings are errors.
+REFUSALS = (ValueError, TypeError, NumbaError, UserWarning)
 #: What `total` and `value` may ask for beyond F and y.
 EXTRAS = ("weight", "groups", "qid", "group_weight")
+
+
+class ObjectiveError(ValueError):
+    """A loss is not what it must be; the message says what is wrong, where, and what to do."""
 
 
 def is_custom(loss: Any) -> bool:
@@ -71,10 +81,51 @@ def as_row_loss(loss: Any, user: str) -> RowLoss:
     return found
 
 
+def _locked(argument: Any) -> Any:
+    """Return a view of an array that cannot be written to."""
+    if not isinstance(argument, np.ndarray):
+        return argument
+    view = argument.view()
+    view.flags.writeable = False
+    return view
+
+
+def _differs(a: Any, b: Any) -> Any:
+    """Return in which rows two arrays differ; what is missing in both is the same."""
+    return ((a != b) & ~((a != a) & (b != b))).reshape(len(a), -1).any(axis=1)
+
+
 class _Custom:
     """What the wrappers share."""
 
     user: Any
+
+    def ask(self, method: str, *arguments: Any, **named: Any) -> Any:
+        """Call a method of the user with arrays that it cannot write to; say so if it tries.
+
+        Code that only insists on arrays it *could* write to gets copies.
+        """
+        call = getattr(self.user, method)
+        try:
+            return call(*map(_locked, arguments), **{name: _locked(x) for name, x in named.items()})
+        except REFUSALS:
+            copies = [x.copy() if isinstance(x, np.ndarray) else x for x in (*arguments, *named.values())]
+            positional, rest = copies[: len(arguments)], copies[len(arguments) :]
+            found = call(*positional, **dict(zip(named, rest, strict=True)))
+        names = [*self._names(method)[: len(arguments)], *named]
+        for name, given, copy in zip(names, (*arguments, *named.values()), copies, strict=True):
+            rows = np.flatnonzero(_differs(given, copy)) if isinstance(given, np.ndarray) else ()
+            if len(rows):
+                raise ObjectiveError(
+                    f"`{method}` of {self.name} writes into `{name}`, e.g. in row {rows[0]}. Work on a copy: "
+                    "the arrays belong to the training."
+                )
+        return found
+
+    @staticmethod
+    def _names(method: str) -> tuple[str, ...]:
+        """Return what the arguments of a method are called in the documentation."""
+        return {"start": ("y", "weight"), "prox": ("F", "y", "size")}.get(method, ("F", "y"))
 
     @property
     def name(self) -> str:
@@ -88,7 +139,11 @@ class _Custom:
 
     def find_link(self) -> Callable[[Array], Array] | None:
         """Return the user's link."""
-        return getattr(self.user, "link", None)
+        return None if getattr(self.user, "link", None) is None else self._link
+
+    def _link(self, F: Array) -> Array:
+        P = np.asarray(self.ask("link", F))
+        return P[:, None] if P.shape == (len(F),) and F.shape[1] == 1 else P
 
     def count_outputs(self, n_outputs: int) -> int:
         """Return the user's number of outputs."""
@@ -108,10 +163,9 @@ class _Custom:
 
     def own_start(self, y: Any, space: FunctionSpace, n_outputs: int) -> Array | None:
         """Return the user's start."""
-        start = getattr(self.user, "start", None)
-        if start is None:
+        if getattr(self.user, "start", None) is None:
             return None
-        found = np.asarray(start(y, space.weight), float).reshape(-1)
+        found = np.asarray(self.ask("start", y, space.weight), float).reshape(-1)
         if found.shape != (n_outputs,) or not np.isfinite(found).all():
             raise ValueError(
                 f"`start` of {self.name} must return {n_outputs} finite numbers, got {found.tolist()}"
@@ -147,8 +201,7 @@ class CustomRows(_Custom, RowLoss):  # type: ignore[override]
 
     def evaluate(self, F: Array, y: Any) -> tuple[Array, Array]:
         """Ask the user."""
-        found = self.user.evaluate(F, y)
-        losses, G = _pair(found, "evaluate", self.name)
+        losses, G = _pair(self.ask("evaluate", F, y), "evaluate", self.name)
         if losses.shape != (len(F),):
             hint = "; `total` is the method for one number of all rows" if losses.size == 1 else ""
             raise ValueError(
@@ -182,7 +235,7 @@ class CustomRows(_Custom, RowLoss):  # type: ignore[override]
         """Ask for the losses alone, if the user can do that."""
         if not hasattr(self.user, "value"):
             return self.evaluate(F, y)[0]
-        losses = np.asarray(self.user.value(F, y), float)
+        losses = np.asarray(self.ask("value", F, y), float)
         if losses.shape != (len(F),):
             raise ValueError(f"`value` of {self.name} must have shape ({len(F)},), got {losses.shape}")
         return losses
@@ -191,7 +244,7 @@ class CustomRows(_Custom, RowLoss):  # type: ignore[override]
         """Return the user's prox, if there is one."""
         if not hasattr(self.user, "prox"):
             return None
-        return _shaped(np.asarray(self.user.prox(F, y, size), float), F, "prox", self.name, "scores")
+        return _shaped(np.asarray(self.ask("prox", F, y, size), float), F, "prox", self.name, "scores")
 
     def constants(self, n_outputs: int) -> Constants:
         """Return the user's constants."""
@@ -257,7 +310,7 @@ class CustomTotal(_Custom, Loss):  # type: ignore[override]
 
     def evaluate_all(self, F: Array, y: Any, extras: dict[str, Any]) -> tuple[float, Array]:
         """Return R and the partial derivatives."""
-        value, partials = _pair(self.method(F, y, **extras), "total", self.name)
+        value, partials = _pair(self.ask("total", F, y, **extras), "total", self.name)
         if value.size != 1:
             raise ValueError(
                 f"`total` of {self.name} must return one number, got shape {value.shape}; "

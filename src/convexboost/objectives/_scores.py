@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,14 @@ if TYPE_CHECKING:
 Lookup = tuple[Any, Array]
 
 
+class Snapshot(NamedTuple):
+    """Where scores were."""
+
+    F: Array
+    moves: list[Move]  #: that led there, where a ridge term needs them
+    loss: float | None = None  #: R[F] without the ridge term: evaluated anew it may be rounded differently
+
+
 class LocalScores:
     """F in the memory of this process.
 
@@ -34,6 +42,8 @@ class LocalScores:
         self._pending: Lookup | None = None
         self._before: PairGradient | None = None  #: dense gradients are too large to keep
         self._evaluated: tuple[float, Gradient] | None = None
+        self._loss: float | None = None  #: R[F] without the ridge term, if known
+        self._has_moved = False
         self._plain: Gradient | None = None  #: the subgradient of the loss itself: no envelope, no ridge
         self._moves: list[Move] = []  #: all of them, where a ridge term needs them
 
@@ -52,7 +62,7 @@ class LocalScores:
 
     def move(self, move: Move) -> None:
         """F ← base + shrink (F − base) + direction."""
-        F = self.F
+        self._has_moved, F = True, self.F
         if move.shrink != 1.0:
             F -= self.base
             F *= move.shrink
@@ -62,7 +72,7 @@ class LocalScores:
         self._pending = move.direction.lookup(self.inputs)
         if self._pending is None:
             move.direction.add_to(F, self.inputs)
-        self._evaluated = self._plain = None
+        self._evaluated = self._plain = self._loss = None
 
     def value(self) -> float:
         """R[F]."""
@@ -136,14 +146,22 @@ class LocalScores:
         F, base = self.F, self.base
         return math.sqrt(self._total(lambda part, rows: part.space.norm(F[rows] - base[rows]) ** 2))
 
+    def largest(self) -> float:
+        """Return the largest score in absolute value."""
+        return float(np.abs(self.F).max())
+
     def state(self) -> Any:
-        """Return F and the moves that led there."""
-        return self.F.copy(), list(self._moves)
+        """Return where the scores are; None before the first move."""
+        if not self._has_moved:
+            return None
+        self._evaluate()
+        return Snapshot(self._F.copy(), list(self._moves), self._loss)
 
     def restore(self, state: Any) -> None:
         """Go back to a state."""
-        F, moves = state
-        self._F, self._moves = F.copy(), list(moves)
+        kept = Snapshot(self.base, []) if state is None else Snapshot(*state)
+        self._F, self._moves, self._loss = kept.F.copy(), list(kept.moves), kept.loss
+        self._has_moved = state is not None
         self._pending = self._before = self._evaluated = self._plain = None
 
     def _total(self, share: Callable[[Functional, slice], float]) -> float:
@@ -187,6 +205,7 @@ class LocalScores:
             objective = self.objective
             value, gradient = objective.advance(self._F, self._pending, self._before, self._n_threads)
             self._pending, self._before = None, gradient if isinstance(gradient, PairGradient) else None
+            self._loss = value = value if self._loss is None else self._loss
             self._plain = gradient
             if objective.envelope > 0.0:
                 gradient = self._smooth(value, gradient)

@@ -88,8 +88,8 @@ def _tensor(x: Any, gradient: bool = False) -> Any:
         return x  # labels that are strings
     if x.dtype == np.int32:
         x = x.astype(np.int64)  # what torch indexes with
-    tensor = torch.from_numpy(x if x.flags.writeable else x.copy())
-    return tensor.clone().requires_grad_() if gradient else tensor
+    tensor = torch.from_numpy(x.copy())  # what the user does to it must not reach the training
+    return tensor.requires_grad_() if gradient else tensor
 
 
 def _gradient(value: Any, at: Any) -> Array:

@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from convexboost.atomic import unchanged_on_error
 from convexboost.core import AdditiveModel, Array
 from convexboost.learners.regressor import Regressor
 from convexboost.planning.demonstrations import agreement, check_softness
@@ -62,7 +63,7 @@ class MaxMarginPlanner(BaseEstimator):
     history_ : dict of arrays
         One entry per round; "objective" is R, "validation" R on the validation maps.
     planner_ : Planner
-    n_features_in_, feature_names_in_, n_rounds_, best_round_, stop_reason_
+    n_features_in_, feature_names_in_, n_rounds_, best_round_, stop_reason_, stop_kind_
 
     """
 
@@ -113,6 +114,11 @@ class MaxMarginPlanner(BaseEstimator):
             To watch R on; "best" is then the best there.
 
         """
+        with unchanged_on_error(self):
+            self._fit(maps, demonstrations, maps_val, demonstrations_val)
+        return self
+
+    def _fit(self, maps: Any, demonstrations: Any, maps_val: Any, demonstrations_val: Any) -> None:
         self._check_parameters()
         learner = self._learner()
         self.planner_ = Monotone() if self.planner is None else self.planner
@@ -144,14 +150,15 @@ class MaxMarginPlanner(BaseEstimator):
             random_state=np.random.default_rng(rng.randint(2**31)),
             callbacks=self.callbacks or [],
         )
-        if result.diverged:
-            warnings.warn(f"{result.reason}. The best iterate is kept.", ConvergenceWarning, stacklevel=2)
+        if result.kind == "interrupted" and len(result.records) == 1:  # there is nothing to keep
+            raise KeyboardInterrupt
+        if result.failed:
+            warnings.warn(f"{result.reason}. The best iterate is kept.", ConvergenceWarning, stacklevel=3)
         self.model_: AdditiveModel = result.model
         self.history_ = result.history
-        self.stop_reason_ = result.reason
+        self.stop_reason_, self.stop_kind_ = result.reason, result.kind
         self.best_round_ = result.best_round
         self.n_rounds_ = len(result.records) - 1
-        return self
 
     def costs(self, map: Map) -> Array:
         """Return the learned cost of every cell; infinity where it is blocked."""

@@ -1,0 +1,185 @@
+"""A fit that raises leaves an estimator as it was; Ctrl-C in the rounds leaves a model of those finished."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+
+from convexboost import ConvexBoostClassifier, ConvexBoostRanker, ConvexBoostRegressor
+from convexboost.planning import Map, MaxMarginPlanner, Path
+from tests.interrupter import Interrupter
+
+rng = np.random.default_rng(0)
+N = 90
+X, OTHER = rng.normal(size=(N, 3)), pd.DataFrame(rng.normal(size=(N, 2)), columns=["a", "b"])
+Y, CLASSES, QUERIES = X[:, 0] + rng.normal(size=N), np.arange(N) % 3, np.arange(N) // 3
+
+
+def maps(names, shape=(4, 5)):
+    """A map and a straight path across it."""
+    features = rng.random((*shape, len(names)))
+    cells = np.array([(1, c) for c in range(shape[1])])
+    return [Map(features, tuple(names))], [[Path(cells)]]
+
+
+#: estimator, a first fit, another one, and a call that needs a model
+CASES = {
+    "regressor": (
+        ConvexBoostRegressor("absolute", n_rounds=5, n_jobs=1, random_state=0),
+        ((X, Y), {}),
+        ((OTHER, np.column_stack([Y, Y])), {}),
+        lambda model, fit: model.predict(fit[0][0]),
+    ),
+    "validated": (
+        ConvexBoostRegressor("absolute", n_rounds=5, n_jobs=1, random_state=0, early_stopping=True),
+        ((X, Y), {}),
+        ((OTHER, Y), {"X_val": OTHER, "y_val": Y}),
+        lambda model, fit: model.predict(fit[0][0]),
+    ),
+    "certified": (
+        ConvexBoostClassifier("multiclass_hinge", "stump", n_rounds=5, n_jobs=1, l2=0.1, certificate=True),
+        ((X, CLASSES), {}),
+        ((OTHER, np.array(["x", "y"])[CLASSES % 2]), {}),
+        lambda model, fit: (model.predict(fit[0][0]), str(model.certificate_)),
+    ),
+    "classifier": (
+        ConvexBoostClassifier(n_rounds=5, n_jobs=1, random_state=0),
+        ((X, CLASSES), {}),
+        ((OTHER, np.array(["x", "y"])[CLASSES % 2]), {}),
+        lambda model, fit: (model.predict(fit[0][0]), model.predict_proba(fit[0][0])),
+    ),
+    "ranker": (
+        ConvexBoostRanker(n_rounds=5, n_jobs=1, random_state=0),
+        ((X, CLASSES, QUERIES), {}),
+        ((OTHER, CLASSES, QUERIES), {}),
+        lambda model, fit: model.predict(fit[0][0]),
+    ),
+    "planner": (
+        MaxMarginPlanner(n_rounds=4, random_state=0),
+        (maps(["a", "b"]), {}),
+        (maps(["c"]), {}),
+        lambda model, fit: model.costs(fit[0][0][0]),
+    ),
+}
+
+
+@pytest.fixture(params=CASES)
+def case(request):
+    return CASES[request.param]
+
+
+def count_lines(model, fit):
+    model = clone(model).fit(*fit[0], **fit[1])  # imports, compiles
+    with Interrupter(0) as trace:
+        model.fit(*fit[0], **fit[1])
+    return trace.count
+
+
+def check(model, before, fit, use):
+    """The estimator has its old attributes, the very same; or it is a whole model of some rounds."""
+    after = vars(model)
+    if after.get("stop_kind_") == "interrupted":
+        assert 0 < model.n_rounds_ == len(model.history_["objective"]) - 1
+        use(model, fit)
+        return True
+    assert after.keys() == before.keys()
+    assert all(after[name] is before[name] for name in before)
+    return False
+
+
+@pytest.mark.parametrize("refit", [False, True])
+def test_interrupted_anywhere(case, refit):
+    model, first, second, use = case
+    lines = count_lines(model, second)
+    kept = []
+    for at in np.unique(np.geomspace(1, lines - 30, 20).astype(int)):
+        model = clone(model)
+        if refit:
+            model.fit(*first[0], **first[1])
+        before = dict(vars(model))
+        try:
+            with Interrupter(at) as trace:
+                model.fit(*second[0], **second[1])
+        except KeyboardInterrupt:
+            assert not check(model, before, second, use)
+            if refit:
+                use(model, first)
+            else:
+                with pytest.raises(NotFittedError):
+                    use(model, second)
+        else:
+            assert trace.count >= at
+            kept.append(check(model, before, second, use))
+    assert all(kept)
+
+
+@pytest.mark.parametrize("refit", [False, True])
+def test_wrong_rows_change_nothing(case, refit):
+    model, first, second, use = case
+    model = clone(model)
+    if refit:
+        model.fit(*first[0], **first[1])
+    before = dict(vars(model))
+    (inputs, targets, *rest), options = second
+    with pytest.raises(ValueError):
+        model.fit(inputs, targets[:-1], *rest, **options)
+    check(model, before, second, use)
+
+
+@pytest.mark.parametrize("refit", [False, True])
+def test_a_callback_that_raises_changes_nothing(case, refit):
+    model, first, second, use = case
+    model = clone(model)
+    if refit:
+        model.fit(*first[0], **first[1])
+
+    def broken(record):
+        if record.round == 2:
+            raise RuntimeError("broken")
+
+    model.set_params(callbacks=[broken])
+    before = dict(vars(model))
+    with pytest.raises(RuntimeError, match="broken"):
+        model.fit(*second[0], **second[1])
+    check(model, before, second, use)
+
+
+def test_interrupted_in_the_rounds_the_model_is_that_of_the_finished_rounds():
+    """Ctrl-C in the third round."""
+
+    def interrupt(record):
+        if record.round == 2:
+            raise KeyboardInterrupt
+
+    for learner, options in (("stump", {"certificate": True, "l2": 0.1}), ("tree", {"early_stopping": False})):
+        model = ConvexBoostRegressor("huber", learner, n_rounds=6, n_jobs=1, random_state=0, **options)
+        stopped = clone(model).set_params(n_rounds=2).fit(X, Y)
+        model.set_params(callbacks=[interrupt]).fit(X, Y)
+        assert (model.stop_kind_, stopped.stop_kind_) == ("interrupted", "rounds")
+        np.testing.assert_array_equal(model.predict(X), stopped.predict(X))
+        if model.certificate:
+            assert str(model.certificate_) == str(stopped.certificate_)
+            assert model.certificate_.objective == model.history_["objective"].min()
+
+
+def test_no_round_finished_no_model():
+    def interrupt(record):
+        raise KeyboardInterrupt
+
+    model = ConvexBoostRegressor(learner="stump", callbacks=[interrupt])
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, Y)
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+
+
+def test_a_warning_made_an_error_changes_nothing():
+    model = ConvexBoostRegressor(learner="stump", step="constant:1e6")
+    with warnings.catch_warnings(), pytest.raises(ConvergenceWarning):
+        warnings.simplefilter("error")
+        model.fit(X, Y)
+    with pytest.raises(NotFittedError):
+        model.predict(X)
