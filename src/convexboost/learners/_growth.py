@@ -22,9 +22,20 @@ def power_above(length: float) -> float:
     return math.ldexp(1.0, max(math.frexp(1.0001 * length)[1], -900))
 
 
+#: A count that is this far from a whole number is one with a remainder; what is closer may be rounding.
+REMAINDER = 1e-3
+#: The share of a leaf's weight that rounding may decide about at most.
+MAX_ROUNDING = 1e-5
+
+
 @dataclass(frozen=True, eq=False)
 class WholeWeights:
-    """The weights of rows in whole numbers that add up to at most LARGEST."""
+    """The weights of rows in whole numbers that add up to at most LARGEST.
+
+    Where all weights are multiples of a common unit, they are counted: a row of weight 2 is exactly the row
+    twice.  Other weights are rounded to 1/LARGEST of their sum, which can only decide between splits whose
+    gains agree to about nine digits.
+    """
 
     whole: NDArray[np.int32]
     exact: Array  #: the weights themselves where `whole` is rounded, else empty
@@ -32,19 +43,38 @@ class WholeWeights:
 
     @classmethod
     def of(cls, space: FunctionSpace) -> WholeWeights:
-        """Count in smallest weights, where all are multiples of it; else round."""
-        unit = float(space.weight.min())
-        counts = space.weight / unit
-        whole = np.rint(counts)
-        if (np.abs(counts - whole) <= BETTER * counts).all() and whole.sum() <= LARGEST:
-            return cls(whole.astype(np.int32), np.empty(0), unit)
-        unit = float(space.weight.sum()) / LARGEST
-        return cls(np.maximum(np.rint(space.weight / unit), 1.0).astype(np.int32), space.weight, unit)
+        """Count in the largest unit of which all weights are multiples, if there is one; else round.
+
+        The unit is found by Euclid's algorithm on all weights at once.  Its remainders carry the rounding of
+        every step, so each unit is also tried as the nearest fraction of the largest weight.
+        """
+        weight = space.weight
+        total, largest = float(weight.sum()), float(weight.max())
+        unit = tried = float(weight.min())
+        while total <= LARGEST * unit:
+            counts = weight / tried
+            whole = np.rint(counts)
+            if (np.abs(counts - whole) <= BETTER * counts).all() and whole.sum() <= LARGEST:
+                return cls(whole.astype(np.int32), np.empty(0), tried)
+            counts = weight / unit
+            rest = np.abs(counts - np.rint(counts))
+            rest = rest[rest > REMAINDER]
+            if len(rest) == 0:
+                break
+            unit *= float(rest.min())
+            tried = largest / round(largest / unit)
+        unit = total / LARGEST
+        return cls(np.maximum(np.rint(weight / unit), 1.0).astype(np.int32), weight, unit)
 
     @property
     def unit_of_rows(self) -> float:
         """Return what a count of 1 weighs; 1 where the weights are given beside them."""
         return 1.0 if len(self.exact) else self.unit
+
+    @property
+    def rounding(self) -> float:
+        """Return by what share a sum of weights may be wrong."""
+        return min(0.5 / float(self.whole.min()), MAX_ROUNDING) if len(self.exact) else BETTER
 
 
 class Room:

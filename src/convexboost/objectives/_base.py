@@ -569,12 +569,12 @@ def residual_sign(F: Array, y: Array) -> Array:
 def leaf_quantiles(residuals: Array, weight: Array, leaf: Any, n_leaves: int, q: Any) -> Array:
     """Return the weighted q-quantile of each column in each leaf, 0 where a leaf has no rows.
 
-    `q` is a number, or one for each leaf.  As in `weighted_quantile`, the smallest value with at least a
-    share q of the weight at or below it; in whole numbers, so that neither rows before a leaf nor their
-    order can matter.
+    As in `weighted_quantile`, the smallest value with at least a share q of the weight at or below it; in
+    whole numbers, so that neither rows before a leaf nor their order can matter.  With a `q` for each row,
+    the smallest value with at least Σ q · weight at or below it.
     """
     out = np.zeros((n_leaves, residuals.shape[1]))
-    quantiles.leaf_quantiles(residuals, weight, 2.0**60, leaf, np.full(n_leaves, q, float), out)
+    quantiles.leaf_quantiles(residuals, weight, 2.0**60, leaf, np.full(len(leaf), q, float), out)
     return out
 
 

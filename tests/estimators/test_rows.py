@@ -1,0 +1,95 @@
+"""A row of weight w is w rows, and rows have no order: for every loss, learner and way to draw."""
+
+import numpy as np
+import pytest
+
+from convexboost import ConvexBoostClassifier, ConvexBoostRegressor
+from convexboost.learners.tree import Tree
+
+N = 150
+
+LOSSES = {
+    "half_squared": ConvexBoostRegressor,
+    "absolute": ConvexBoostRegressor,
+    "huber": ConvexBoostRegressor,
+    "quantile:0.3": ConvexBoostRegressor,
+    "quantiles": ConvexBoostRegressor,
+    "epsilon_insensitive": ConvexBoostRegressor,
+    "poisson": ConvexBoostRegressor,
+    "hinge": ConvexBoostClassifier,
+    "squared_hinge": ConvexBoostClassifier,
+    "logistic": ConvexBoostClassifier,
+    "exponential": ConvexBoostClassifier,
+    "softmax": ConvexBoostClassifier,
+    "multiclass_hinge": ConvexBoostClassifier,
+}
+TREES = {
+    "best": {"learner": Tree(splits="best")},
+    "random": {"learner": Tree(splits="random")},
+    "shares": {"learner": Tree(row_share=0.7, column_share=0.5, min_samples_leaf=5)},
+    "auto rounds": {"learner": Tree(), "early_stopping": "auto", "n_iter_no_change": 5},
+    "ridge": {"learner": Tree(splits="best"), "l2": 0.1},
+}
+LEARNERS = {
+    "stump": {"learner": "stump"},
+    "additive": {"learner": "additive"},
+}
+SMOOTH = ["half_squared", "huber", "poisson", "squared_hinge", "logistic", "exponential", "softmax"]
+WAYS = {**TREES, **LEARNERS}
+CASES = [
+    *((loss, way) for loss in LOSSES for way in WAYS),
+    # With kinks a line search ends on one, and rounding decides on which side.
+    *((loss, "line search") for loss in SMOOTH),
+]
+WAYS["line search"] = {"learner": Tree(splits="best"), "step": "line_search"}
+
+
+def problem(loss, seed):
+    """Numbers, some of them missing, and categories."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(N, 4))
+    y = X[:, 0] + np.sin(3.0 * X[:, 1]) + 0.3 * rng.normal(size=N)
+    X[:, 2] = rng.integers(0, 6, N)
+    X[rng.random(N) < 0.2, 3] = np.nan
+    if loss == "poisson":
+        y = rng.poisson(np.exp(y)).astype(float)
+    if LOSSES[loss] is ConvexBoostClassifier:
+        y = np.digitize(y, [0.0] if loss not in ("softmax", "multiclass_hinge") else [-0.5, 0.5])
+    return X, y, rng
+
+
+def fit(loss, options, X, y, sample_weight=None):
+    defaults = {
+        "n_rounds": 10,
+        "early_stopping": False,
+        "random_state": 0,
+        "n_jobs": 1,
+        "categorical_features": [2],
+    }
+    return LOSSES[loss](loss, **(defaults | options)).fit(X, y, sample_weight)
+
+
+def same(a, b, X):
+    assert a.n_rounds_ == b.n_rounds_
+    np.testing.assert_allclose(a.model_.predict(X), b.model_.predict(X), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(("loss", "way"), CASES)
+def test_a_weight_is_a_number_of_copies(loss, way):
+    """Weights of 2 and 3 have the unit 1, which no row has."""
+    options = WAYS[way]
+    for seed, (low, high) in enumerate([(2, 3), (3, 5)]):
+        X, y, rng = problem(loss, seed)
+        counts = rng.integers(low, high + 1, N)
+        copies = rng.permutation(np.repeat(np.arange(N), counts))
+        same(fit(loss, options, X, y, counts), fit(loss, options, X[copies], y[copies]), X)
+
+
+@pytest.mark.parametrize(("loss", "way"), CASES)
+def test_rows_have_no_order(loss, way):
+    options = WAYS[way]
+    X, y, rng = problem(loss, 2)
+    for weight in (np.ones(N), rng.integers(2, 4, N), rng.uniform(0.5, 2.0, N)):
+        order = rng.permutation(N)
+        a, b = fit(loss, options, X, y, weight), fit(loss, options, X[order], y[order], weight[order])
+        same(a, b, X)
