@@ -43,6 +43,26 @@ def blocks(n_rows: int, n_outputs: int = 1) -> Iterator[slice]:
     return (slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size))
 
 
+#: Weights are kept between 2^±WEIGHT_BITS as a rule: neither a sum nor a product of two can overflow.
+WEIGHT_BITS = 400
+#: A weight this much smaller than the largest is 0: its share could not be told from 0.
+NO_WEIGHT = 2.0**-900
+
+
+def in_range(weight: Array) -> Array:
+    """Multiply weights that are huge or tiny by a power of two, which changes no ratio."""
+    largest = float(weight.max())
+    bits = math.frexp(largest)[1]
+    shift = min(max(bits, -WEIGHT_BITS), WEIGHT_BITS) - bits
+    if shift != 0:
+        weight, largest = np.ldexp(weight, shift), math.ldexp(largest, shift)
+    return (
+        weight
+        if (weight >= NO_WEIGHT * largest).all()
+        else np.where(weight < NO_WEIGHT * largest, 0.0, weight)
+    )
+
+
 @dataclass(frozen=True)
 class FunctionSpace:
     """L²(P) on the training points: ⟨F, G⟩ = Σ_n p_n ⟨F_n, G_n⟩ (Section 2 of the paper).
@@ -59,7 +79,7 @@ class FunctionSpace:
         """Make the space with p proportional to `sample_weight` (uniform when None)."""
         if sample_weight is None:
             return cls(np.full(n_samples, 1.0 / n_samples), float(n_samples))
-        weight = np.asarray(sample_weight, float)
+        weight = in_range(np.asarray(sample_weight, float))
         return cls(weight / weight.sum(), float(weight.sum()))
 
     @property

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from convexboost import ConvexBoostClassifier, ConvexBoostRegressor
+from convexboost import ConvexBoostClassifier, ConvexBoostRanker, ConvexBoostRegressor
 from convexboost.learners.tree import Tree
 
 N = 150
@@ -93,3 +93,70 @@ def test_rows_have_no_order(loss, way):
         order = rng.permutation(N)
         a, b = fit(loss, options, X, y, weight), fit(loss, options, X[order], y[order], weight[order])
         same(a, b, X)
+
+
+def scaled_fits(fit, weight, powers):
+    """Return the predictions with weights that are multiplied by powers of two."""
+    return [fit(np.ldexp(weight, power)) for power in powers]
+
+
+@pytest.mark.parametrize("learner", ["stump", "additive", "tree", "network"])
+@pytest.mark.parametrize("loss", ["half_squared", "absolute", "softmax"])
+def test_the_unit_of_weights_does_not_change_a_bit(loss, learner):
+    """Neither where their sum overflows nor where they have lost most of their bits.
+
+    `min_samples_leaf` of trees is a sum of weights: it means the same for all shares, and nothing for large
+    weights.
+    """
+    X, y, rng = problem(loss, 0)
+    X, counts = np.nan_to_num(X), rng.integers(1, 4, N).astype(float)
+    shares, large = [-1074, -1060, -1000, -30, -2], [100, 1000, 1022]
+    for powers in [shares, large] if learner == "tree" else [[*shares, 0, *large]]:
+        first, *others = scaled_fits(
+            lambda weight: fit(loss, {"learner": learner, "n_rounds": 3}, X, y, weight).model_.predict(X),
+            counts,
+            powers,
+        )
+        assert np.isfinite(first).all()
+        assert np.ptp(first[:, 0]) > 0.0
+        for other in others:
+            np.testing.assert_array_equal(other, first)
+
+
+@pytest.mark.parametrize("parameter", ["sample_weight", "query_weight"])
+def test_the_unit_of_weights_in_ranking(parameter):
+    rng = np.random.default_rng(0)
+    X, y, qid = rng.normal(size=(N, 3)), rng.integers(0, 3, N), np.arange(N) // 6
+    weight = rng.integers(1, 4, N // 6)[qid].astype(float)
+    model = ConvexBoostRanker(learner="stump", n_rounds=5, n_jobs=1)
+    first, *others = scaled_fits(
+        lambda weight: model.fit(X, y, qid, **{parameter: weight}).predict(X),
+        weight,
+        [0, -1074, -600, 1000, 1022],
+    )
+    for other in others:
+        np.testing.assert_array_equal(other, first)
+
+
+@pytest.mark.parametrize("class_weight", ["balanced", {0: 1e308, 1: 1.5e308}, {0: 1e-320, 1: 3e-320}])
+def test_the_unit_of_weights_with_class_weights(class_weight):
+    X, y, _rng = problem("logistic", 0)
+    options = {"class_weight": class_weight, "learner": "stump"}
+    first, *others = scaled_fits(
+        lambda weight: fit("logistic", options, X, y, weight).model_.predict(X),
+        np.ones(N),
+        [0, -1074, 1000, 1023],
+    )
+    assert np.isfinite(first).all()
+    assert np.ptp(first) > 0.0
+    for other in others:
+        np.testing.assert_array_equal(other, first)
+
+
+def test_weights_that_vanish_beside_others_are_0():
+    X, y, rng = problem("half_squared", 0)
+    weight = np.where(rng.random(N) < 0.5, 1e200, 1e-200)
+    for learner in ("stump", "tree"):
+        a = fit("half_squared", {"learner": learner}, X, y, weight)
+        b = fit("half_squared", {"learner": learner}, X, y, np.where(weight > 1.0, weight, 0.0))
+        np.testing.assert_array_equal(a.predict(X), b.predict(X))

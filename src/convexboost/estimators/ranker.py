@@ -11,7 +11,7 @@ from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from convexboost.certificates import Certificate
-from convexboost.core import Array
+from convexboost.core import Array, in_range
 from convexboost.diagnosis import Diagnosis
 from convexboost.estimators._base import BaseConvexBoost, Rows, _check_labels, _check_weight, _n_rows
 from convexboost.kernels.ranking import Pairs
@@ -249,5 +249,6 @@ def _weighted(X: Any, qid: Any, sample_weight: Any, query_weight: Any) -> tuple[
             f"`query_weight` must be the same in all rows of a query, got {weight[first[n]]:g} and "
             f"{weight[n]:g} in query {groups.labels[n]!r}"
         )
+    weight = in_range(weight)
     rows = 1.0 if sample_weight is None else _check_weight(sample_weight, groups.labels)
     return Groups(groups.labels, weight), weight * rows
