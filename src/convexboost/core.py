@@ -43,6 +43,13 @@ def blocks(n_rows: int, n_outputs: int = 1) -> Iterator[slice]:
     return (slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size))
 
 
+#: Numbers whose ratio is closer to a whole number than this are multiples of each other.
+SAME = 1e-9
+#: A multiple that is further from a whole number has a remainder; what is closer may be rounding.
+REMAINDER = 1e-3
+#: The most units that all weights are counted in.
+MOST_COUNTS = 2.0**30
+
 #: Weights are kept between 2^±WEIGHT_BITS as a rule: neither a sum nor a product of two can overflow.
 WEIGHT_BITS = 400
 #: A weight this much smaller than the largest is 0: its share could not be told from 0.
@@ -80,7 +87,8 @@ class FunctionSpace:
         if sample_weight is None:
             return cls(np.full(n_samples, 1.0 / n_samples), float(n_samples))
         weight = in_range(np.asarray(sample_weight, float))
-        return cls(weight / weight.sum(), float(weight.sum()))
+        total = math.fsum(weight)  # exact: the order of the rows does not change a bit of p
+        return cls(weight / total, total)
 
     @property
     def n_samples(self) -> int:
@@ -108,6 +116,42 @@ class FunctionSpace:
     def mean(self, rows: NDArray[Any]) -> float:
         """Σ_n p_n rows_n."""
         return sum(float(np.einsum("n,n->", self.weight[b], rows[b])) for b in blocks(len(rows)))
+
+    @cached_property
+    def counts(self) -> tuple[Array, float] | None:
+        """Return the weights as multiples of the largest unit that they have in common, and this unit.
+
+        None where there is no such unit, or the multiples add up to more than MOST_COUNTS.  The unit is found
+        by Euclid's algorithm on all weights at once.  Its remainders carry the rounding of every step, so
+        each unit is also tried as the nearest fraction of the largest weight.
+        """
+        weight = self.weight
+        total, largest = float(weight.sum()), float(weight.max())
+        unit = tried = float(weight.min())
+        while total <= MOST_COUNTS * unit:
+            counts = weight / tried
+            whole = np.rint(counts)
+            if (np.abs(counts - whole) <= SAME * counts).all() and whole.sum() <= MOST_COUNTS:
+                return whole, tried
+            counts = weight / unit
+            rest = np.abs(counts - np.rint(counts))
+            rest = rest[rest > REMAINDER]
+            if len(rest) == 0:
+                break
+            unit *= float(rest.min())
+            tried = largest / round(largest / unit)
+        return None
+
+    def masses(self, kind: NDArray[Any]) -> Array:
+        """Return the weight of each kind of row, by its number; the order of the rows does not change a bit.
+
+        Nor do copies, where weights can be counted.
+        """
+        if self.counts is not None:
+            whole = self.counts[0]
+            return np.bincount(kind, whole) / whole.sum()
+        order = np.lexsort((self.weight, kind))
+        return np.bincount(kind[order], self.weight[order]).astype(float, copy=False)
 
     def shares(self, y: Any, n_classes: int) -> Array:
         """Return the weight of each class."""

@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from convexboost import ConvexBoostClassifier, ConvexBoostRanker, ConvexBoostRegressor
 from convexboost.learners.tree import Tree
+from convexboost.objectives import CVaR, WorstGroup
 
 N = 150
 
@@ -160,3 +162,27 @@ def test_weights_that_vanish_beside_others_are_0():
         a = fit("half_squared", {"learner": learner}, X, y, weight)
         b = fit("half_squared", {"learner": learner}, X, y, np.where(weight > 1.0, weight, 0.0))
         np.testing.assert_array_equal(a.predict(X), b.predict(X))
+
+
+@pytest.mark.parametrize("learner", ["stump", "tree"])
+@pytest.mark.parametrize("loss", ["half_squared", "absolute", "huber"])
+@pytest.mark.parametrize("make", [WorstGroup, CVaR])
+def test_losses_that_reweight_rows(make, loss, learner):
+    """They start where groups, or rows, tie: rounding must not decide which of them count."""
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(N, 3))
+        y = X[:, 0] + rng.normal(size=N) * (0.5 + (X[:, 1] > 0.0))
+        groups = rng.integers(0, 3, N)
+        model = ConvexBoostRegressor(
+            make(loss), learner, n_rounds=3, random_state=0, n_jobs=1, early_stopping=False
+        )
+        counts = rng.integers(2, 4, N)
+        copies = rng.permutation(np.repeat(np.arange(N), counts))
+
+        def fit(rows, weight=None, X=X, y=y, groups=groups, model=model):
+            options = {"groups": groups[rows]} if model.loss.needs_groups else {}
+            return clone(model).fit(X[rows], y[rows], weight, **options)
+
+        same(fit(np.arange(N)), fit(rng.permutation(N)), X)
+        same(fit(np.arange(N), counts), fit(copies), X)

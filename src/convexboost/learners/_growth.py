@@ -22,8 +22,6 @@ def power_above(length: float) -> float:
     return math.ldexp(1.0, max(math.frexp(1.0001 * length)[1], -900))
 
 
-#: A count that is this far from a whole number is one with a remainder; what is closer may be rounding.
-REMAINDER = 1e-3
 #: The share of a leaf's weight that rounding may decide about at most.
 MAX_ROUNDING = 1e-5
 
@@ -43,28 +41,12 @@ class WholeWeights:
 
     @classmethod
     def of(cls, space: FunctionSpace) -> WholeWeights:
-        """Count in the largest unit of which all weights are multiples, if there is one; else round.
-
-        The unit is found by Euclid's algorithm on all weights at once.  Its remainders carry the rounding of
-        every step, so each unit is also tried as the nearest fraction of the largest weight.
-        """
-        weight = space.weight
-        total, largest = float(weight.sum()), float(weight.max())
-        unit = tried = float(weight.min())
-        while total <= LARGEST * unit:
-            counts = weight / tried
-            whole = np.rint(counts)
-            if (np.abs(counts - whole) <= BETTER * counts).all() and whole.sum() <= LARGEST:
-                return cls(whole.astype(np.int32), np.empty(0), tried)
-            counts = weight / unit
-            rest = np.abs(counts - np.rint(counts))
-            rest = rest[rest > REMAINDER]
-            if len(rest) == 0:
-                break
-            unit *= float(rest.min())
-            tried = largest / round(largest / unit)
-        unit = total / LARGEST
-        return cls(np.maximum(np.rint(weight / unit), 1.0).astype(np.int32), weight, unit)
+        """Count the weights where they have a common unit; else round."""
+        if space.counts is not None:
+            whole, unit = space.counts
+            return cls(whole.astype(np.int32), np.empty(0), unit)
+        unit = float(space.weight.sum()) / LARGEST
+        return cls(np.maximum(np.rint(space.weight / unit), 1.0).astype(np.int32), space.weight, unit)
 
     @property
     def unit_of_rows(self) -> float:
