@@ -80,6 +80,33 @@ def _brief(value: Any) -> str:
     return repr(value)
 
 
+#: Numbers whose ratio is closer to a whole number than this are multiples of each other.
+SAME = 1e-9
+#: A multiple that is further from a whole number has a remainder; what is closer may be rounding.
+REMAINDER = 1e-3
+#: The most units that all weights are counted in.
+MOST_COUNTS = 2.0**30
+
+#: Weights are kept between 2^±WEIGHT_BITS as a rule: neither a sum nor a product of two can overflow.
+WEIGHT_BITS = 400
+#: A weight this much smaller than the largest is 0: its share could not be told from 0.
+NO_WEIGHT = 2.0**-900
+
+
+def in_range(weight: Array) -> Array:
+    """Multiply weights that are huge or tiny by a power of two, which changes no ratio."""
+    largest = float(weight.max())
+    bits = math.frexp(largest)[1]
+    shift = min(max(bits, -WEIGHT_BITS), WEIGHT_BITS) - bits
+    if shift != 0:
+        weight, largest = np.ldexp(weight, shift), math.ldexp(largest, shift)
+    return (
+        weight
+        if (weight >= NO_WEIGHT * largest).all()
+        else np.where(weight < NO_WEIGHT * largest, 0.0, weight)
+    )
+
+
 @dataclass(frozen=True)
 class FunctionSpace:
     """L²(P) on the training points: ⟨F, G⟩ = Σ_n p_n ⟨F_n, G_n⟩ (Section 2 of the paper).
@@ -98,8 +125,9 @@ class FunctionSpace:
         """Make the space with p proportional to `sample_weight` (uniform when None)."""
         if sample_weight is None:
             return cls(np.full(n_samples, 1.0 / n_samples), float(n_samples))
-        weight = np.asarray(sample_weight, float)
-        return cls(weight / weight.sum(), float(weight.sum()))
+        weight = in_range(np.asarray(sample_weight, float))
+        total = math.fsum(weight)  # exact: the order of the rows does not change a bit of p
+        return cls(weight / total, total)
 
     @property
     def n_samples(self) -> int:
@@ -127,6 +155,42 @@ class FunctionSpace:
     def mean(self, rows: NDArray[Any]) -> float:
         """Σ_n p_n rows_n."""
         return sum(float(np.einsum("n,n->", self.weight[b], rows[b])) for b in blocks(len(rows)))
+
+    @cached_property
+    def counts(self) -> tuple[Array, float] | None:
+        """Return the weights as multiples of the largest unit that they have in common, and this unit.
+
+        None where there is no such unit, or the multiples add up to more than MOST_COUNTS.  The unit is found
+        by Euclid's algorithm on all weights at once.  Its remainders carry the rounding of every step, so
+        each unit is also tried as the nearest fraction of the largest weight.
+        """
+        weight = self.weight
+        total, largest = float(weight.sum()), float(weight.max())
+        unit = tried = float(weight.min())
+        while total <= MOST_COUNTS * unit:
+            counts = weight / tried
+            whole = np.rint(counts)
+            if (np.abs(counts - whole) <= SAME * counts).all() and whole.sum() <= MOST_COUNTS:
+                return whole, tried
+            counts = weight / unit
+            rest = np.abs(counts - np.rint(counts))
+            rest = rest[rest > REMAINDER]
+            if len(rest) == 0:
+                break
+            unit *= float(rest.min())
+            tried = largest / round(largest / unit)
+        return None
+
+    def masses(self, kind: NDArray[Any]) -> Array:
+        """Return the weight of each kind of row, by its number; the order of the rows does not change a bit.
+
+        Nor do copies, where weights can be counted.
+        """
+        if self.counts is not None:
+            whole = self.counts[0]
+            return np.bincount(kind, whole) / whole.sum()
+        order = np.lexsort((self.weight, kind))
+        return np.bincount(kind[order], self.weight[order]).astype(float, copy=False)
 
     def shares(self, y: Any, n_classes: int) -> Array:
         """Return the weight of each class."""

@@ -156,6 +156,22 @@ def test_leaf_quantiles_of_repeated_rows():
     np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.parametrize("seed", range(300))
+def test_formulas_for_leaves_of_repeated_rows(seed):
+    """Scores on a grid: the slope in a leaf is often exactly 0 on a whole interval."""
+    rng = np.random.default_rng(seed)
+    n, n_leaves = int(rng.integers(5, 400)), int(rng.integers(1, 4))
+    F, leaf = rng.integers(-3, 4, (n, 1)) / 2.0, rng.integers(0, n_leaves, n)
+    counts = rng.integers(1, 4, n)
+    copies = rng.permutation(np.repeat(np.arange(n), counts))
+    weight, even = FunctionSpace.of(n, counts).weight, FunctionSpace.of(len(copies)).weight
+    for given in (Hinge(), Absolute(), Quantile(0.3), EpsilonInsensitive(0.5)):
+        y = rng.integers(0, 2, n) if given.task == "binary" else rng.integers(-3, 4, (n, 1)) / 2.0
+        a = given.best_shifts(F, y, weight, leaf, n_leaves)
+        b = given.best_shifts(F[copies], y[copies], even, leaf[copies], n_leaves)
+        np.testing.assert_array_equal(a, b)
+
+
 NEWTON = [Poisson(), Exponential(), Logistic(), Softmax()]
 
 

@@ -32,8 +32,8 @@ from sklearn.utils.validation import (
 from convexboost.certificates import Certificate
 from convexboost.certify import certify
 from convexboost.checks import watch
-from convexboost.core import AdditiveModel, Array, Constants, FunctionSpace
-from convexboost.diagnosis import NO_VALIDATION, Diagnosis, Run, count_hypotheses, diagnose, number
+from convexboost.core import AdditiveModel, Array, Constants, FunctionSpace, in_range
+from convexboost.diagnosis import Diagnosis, NO_VALIDATION, Run, count_hypotheses, diagnose, number
 from convexboost.estimators import _rounds
 from convexboost.estimators._frames import Columns, column_names, has_times, is_frame, is_missing
 from convexboost.exact import MAX_NONZEROS
@@ -302,9 +302,7 @@ class BaseConvexBoost(BaseEstimator):
         model, X = self.model_, self._check_inputs(X)
         targets = self._encode_validation_targets(y, "y")
         check_consistent_length(X, targets)
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
-        _check_weight(sample_weight, weights)
-        weights = self._weigh_classes(y, weights)
+        weights = self._weigh_classes(y, _check_weight(sample_weight, X))
         rows = Rows(
             X,
             targets,
@@ -702,7 +700,7 @@ def _check_weight(given: Any, X: Any) -> Array:
         raise ValueError(f"`sample_weight` must not be negative, got {weight.min():g}")
     if not (weight > 0).any():
         raise ValueError("`sample_weight` must not be all zero")
-    return weight
+    return in_range(weight)
 
 
 def _check_labels(given: Any, name: str, n_rows: int) -> NDArray[Any]:

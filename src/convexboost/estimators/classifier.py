@@ -17,7 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from convexboost.atomic import unchanged_on_error
-from convexboost.core import Array, blocks, shown
+from convexboost.core import Array, blocks, in_range, shown
 from convexboost.estimators._base import BaseConvexBoost
 from convexboost.estimators._frames import is_missing
 
@@ -181,7 +181,7 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
             unknown = [label for label in given if label not in labels]
             if unknown and not all(label in given for label in labels):  # a slip; else more than needed
                 raise ValueError(f"`class_weight` holds a class that `y` does not: {shown(unknown[0])}")
-            factors = np.array([given.get(label, 1.0) for label in labels], float)
+            factors = in_range(np.array([given.get(label, 1.0) for label in labels], float))
         weighed = weight * factors[numbers]
         if not (weighed > 0.0).any():
             raise ValueError(f"`class_weight` must leave some weight, got {self.class_weight!r}")

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from convexboost.atomic import unchanged_on_error
 from convexboost.certificates import Certificate
-from convexboost.core import Array, shown
+from convexboost.core import Array, in_range, shown
 from convexboost.diagnosis import Diagnosis
 from convexboost.estimators._base import BaseConvexBoost, Rows, _check_labels, _check_weight, _n_rows
 from convexboost.estimators._frames import refuse_times
@@ -254,5 +254,6 @@ def _weighted(X: Any, qid: Any, sample_weight: Any, query_weight: Any) -> tuple[
             f"`query_weight` must be the same in all rows of a query, got {weight[first[n]]:g} and "
             f"{weight[n]:g} in query {shown(groups.labels[n])}"
         )
+    weight = in_range(weight)
     rows = 1.0 if sample_weight is None else _check_weight(sample_weight, groups.labels)
     return Groups(groups.labels, weight), weight * rows

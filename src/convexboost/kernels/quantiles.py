@@ -33,15 +33,18 @@ def _select(values, units, low, high, wanted):
 
 @njit(cache=True, nogil=True)
 def leaf_quantiles(residuals, weight, units, leaf, q, out):
-    """out[l, k] = the q[l]-quantile of column k in leaf l; weights are rounded to whole numbers of units."""
-    n_leaves, n = len(q), len(leaf)
-    ends, totals = np.zeros(n_leaves + 1, np.int64), np.zeros(n_leaves, np.int64)
+    """out[l, k] = the smallest value of column k in leaf l with at least Σ q · weight at or below it.
+
+    `q` has a number for each row.  Weights are rounded to whole numbers of units.
+    """
+    n_leaves, n = len(out), len(leaf)
+    ends, wanted = np.zeros(n_leaves + 1, np.int64), np.zeros(n_leaves, np.int64)
     whole = np.empty(n, np.int64)
     for i in range(n):
         whole[i] = np.int64(np.rint(weight[i] * units))
     for i in range(n):
         ends[leaf[i] + 1] += 1
-        totals[leaf[i]] += whole[i]
+        wanted[leaf[i]] += np.int64(np.rint(q[i] * whole[i]))
     for c in range(n_leaves):
         ends[c + 1] += ends[c]
     place, values, weights = np.empty(n_leaves, np.int64), np.empty(n), np.empty(n, np.int64)
@@ -55,5 +58,5 @@ def leaf_quantiles(residuals, weight, units, leaf, q, out):
             count = ends[c + 1] - ends[c]
             if count > 0:
                 # What was rounded makes no difference: a row of weight 2 is the row twice.
-                wanted = max(np.int64(np.rint(q[c] * totals[c])) - count - 256, 1)
-                out[c, k] = _select(values, weights, ends[c], ends[c + 1], wanted)
+                least = max(wanted[c] - count - 256, 1)
+                out[c, k] = _select(values, weights, ends[c], ends[c + 1], least)

@@ -22,9 +22,18 @@ def power_above(length: float) -> float:
     return math.ldexp(1.0, max(math.frexp(1.0001 * length)[1], -900))
 
 
+#: The share of a leaf's weight that rounding may decide about at most.
+MAX_ROUNDING = 1e-5
+
+
 @dataclass(frozen=True, eq=False)
 class WholeWeights:
-    """The weights of rows in whole numbers that add up to at most LARGEST."""
+    """The weights of rows in whole numbers that add up to at most LARGEST.
+
+    Where all weights are multiples of a common unit, they are counted: a row of weight 2 is exactly the row
+    twice.  Other weights are rounded to 1/LARGEST of their sum, which can only decide between splits whose
+    gains agree to about nine digits.
+    """
 
     whole: NDArray[np.int32]
     exact: Array  #: the weights themselves where `whole` is rounded, else empty
@@ -34,11 +43,9 @@ class WholeWeights:
 
     @classmethod
     def of(cls, space: FunctionSpace) -> WholeWeights:
-        """Count in smallest weights, where all are multiples of it; else round."""
-        unit = float(space.weight.min())
-        counts = space.weight / unit
-        whole = np.rint(counts)
-        if (np.abs(counts - whole) <= BETTER * counts).all() and whole.sum() <= LARGEST:
+        """Count the weights where they have a common unit; else round."""
+        if space.counts is not None:
+            whole, unit = space.counts
             return cls(whole.astype(np.int32), np.empty(0), unit)
         unit = float(space.weight.sum()) / LARGEST
         return cls(np.maximum(np.rint(space.weight / unit), 1.0).astype(np.int32), space.weight, unit)
@@ -47,6 +54,11 @@ class WholeWeights:
     def unit_of_rows(self) -> float:
         """Return what a count of 1 weighs; 1 where the weights are given beside them."""
         return 1.0 if len(self.exact) else self.unit
+
+    @property
+    def rounding(self) -> float:
+        """Return by what share a sum of weights may be wrong."""
+        return min(0.5 / float(self.whole.min()), MAX_ROUNDING) if len(self.exact) else BETTER
 
 
 class Room:

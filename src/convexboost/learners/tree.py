@@ -29,7 +29,6 @@ from convexboost.core import (
 from convexboost.kernels import parallel
 from convexboost.kernels.histogram import add_lookup, leaf_tables
 from convexboost.kernels.trees import (
-    BETTER,
     CHILD,
     FEATURE,
     LARGEST,
@@ -219,7 +218,7 @@ class TreeSet(RowSet):
         rules = np.array(
             [
                 # A little less, so that rounding does not decide; never 0: a leaf must have rows.
-                max((1.0 - BETTER) * share * learner.min_samples_leaf / of_all, 0.5),
+                max((1.0 - self.weights.rounding) * share * learner.min_samples_leaf / of_all, 0.5),
                 share * learner.leaf_l2 / of_all,
                 random,
             ],

@@ -182,8 +182,8 @@ class RowLoss(Loss):
         """Minimise R over constant functions, shape (n_outputs,); by a search where there is no formula."""
         # Rows with the same targets have the same losses.
         distinct, inverse = np.unique(y, return_inverse=True, axis=0)
-        weight = np.bincount(inverse.ravel(), space.weight).astype(float, copy=False)
-        objective = Pointwise(self, distinct, space=FunctionSpace(weight), n_outputs=n_outputs)
+        weights = FunctionSpace(space.masses(inverse.ravel()))
+        objective = Pointwise(self, distinct, space=weights, n_outputs=n_outputs)
         return objective.search_start()
 
     def value(self, F: Array, y: Any) -> Array:
@@ -330,14 +330,23 @@ class Functional(ABC):
 
     def search_start(self) -> Array:
         """Minimise R over constant functions by a search."""
+        sharp = self.sharp()
 
         def risk(c: Array) -> tuple[float, Array]:
-            value, G = self.evaluate(np.tile(c, (self.space.n_samples, 1)))
+            value, G = sharp.evaluate(np.tile(c, (self.space.n_samples, 1)))
             slope, size = (np.array([self.space.mean(column) for column in A.T]) for A in (G, np.abs(G)))
             # Where R does not depend on the constant, the slope is rounding: it must not be followed.
             return value, np.where(np.abs(slope) <= KINK * size, 0.0, slope)
 
         return minimise(risk, self.n_outputs, getattr(self, "y", None))
+
+    def sharp(self) -> Self:
+        """Return the functional without tolerance for ties between its parts.
+
+        The search for a kink would end on the edge of the tolerance, and rounding would decide about the
+        first subgradient.
+        """
+        return self
 
     def scores(self, inputs: Any, start: Array, offset: Array | None = None) -> LocalScores:
         """Place the objective at the constant `start`, plus a fixed `offset` per row."""
@@ -575,12 +584,12 @@ def residual_sign(F: Array, y: Array) -> Array:
 def leaf_quantiles(residuals: Array, weight: Array, leaf: Any, n_leaves: int, q: Any) -> Array:
     """Return the weighted q-quantile of each column in each leaf, 0 where a leaf has no rows.
 
-    `q` is a number, or one for each leaf.  As in `weighted_quantile`, the smallest value with at least a
-    share q of the weight at or below it; in whole numbers, so that neither rows before a leaf nor their
-    order can matter.
+    As in `weighted_quantile`, the smallest value with at least a share q of the weight at or below it; in
+    whole numbers, so that neither rows before a leaf nor their order can matter.  With a `q` for each row,
+    the smallest value with at least Σ q · weight at or below it.
     """
     out = np.zeros((n_leaves, residuals.shape[1]))
-    quantiles.leaf_quantiles(residuals, weight, 2.0**60, leaf, np.full(n_leaves, q, float), out)
+    quantiles.leaf_quantiles(residuals, weight, 2.0**60, leaf, np.full(len(leaf), q, float), out)
     return out
 
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -53,6 +53,10 @@ class Operation(ABC):
     def link(self, parts: Sequence[Loss]) -> Link | None:
         """Return what the scores stand for, if they still do."""
         return None
+
+    def sharp(self) -> Operation:
+        """Return the operation without tolerance for ties."""
+        return self
 
 
 @dataclass(frozen=True)
@@ -191,12 +195,14 @@ class Affine(Operation):
 class Maximum(Operation):
     """max(l₁, l₂, …): row by row for row losses, else of the functionals.  Ties share the subgradient."""
 
+    kink: float = KINK  #: how close to the largest counts as a tie
+
     def through(self, F: Array, parts: Sequence[Callable[[Array], Evaluation]]) -> Evaluation:
         """Take the largest."""
         found = [part(F) for part in parts]
         losses = np.stack([np.asarray(part, float) for part, _ in found])
         top = losses.max(axis=0)
-        share = (losses >= top - KINK * (np.abs(top) + 1.0)).astype(float)
+        share = (losses >= top - self.kink * (np.abs(top) + 1.0)).astype(float)
         share /= share.sum(axis=0)
         G = sum(s[..., None] * g for s, (_, g) in zip(share, found, strict=True))
         return (top if top.ndim else float(top)), G
@@ -218,6 +224,10 @@ class Maximum(Operation):
     def code(self, parts: Sequence[Loss]) -> str:
         """maximum(l₁, l₂)."""
         return f"maximum({', '.join(map(repr, parts))})"
+
+    def sharp(self) -> Maximum:
+        """Let only equal values tie."""
+        return Maximum(0.0)
 
 
 class _Expression:
@@ -341,6 +351,10 @@ class Composite(Functional):
     def loss_constants(self) -> Constants:
         """Combine those of the terms."""
         return self.operation.constants([term.loss_constants() for term in self.terms])
+
+    def sharp(self) -> Self:
+        """Let only equal values tie, in all terms."""
+        return replace(self, operation=self.operation.sharp(), terms=tuple(t.sharp() for t in self.terms))
 
     @property
     def y(self) -> Any:

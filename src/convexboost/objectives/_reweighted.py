@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -44,6 +44,8 @@ class Reweighted(Functional):
     """
 
     rows: Pointwise
+    #: Losses that differ by less, relative to their size, count as equal.
+    kink: float = field(default=KINK, kw_only=True)
 
     @abstractmethod
     def reweight(self, losses: Array) -> tuple[float, Array]:
@@ -70,8 +72,11 @@ class Reweighted(Functional):
     def start(self) -> Array:
         """Search with one row of each kind: few, where the targets are classes."""
         _, first, kind = np.unique(self.kinds(), axis=0, return_index=True, return_inverse=True)
-        weight = np.bincount(kind.ravel(), self.space.weight).astype(float, copy=False)
-        return self.take(first, FunctionSpace(weight)).search_start()
+        return self.take(first, FunctionSpace(self.space.masses(kind.ravel()))).search_start()
+
+    def sharp(self) -> Self:
+        """Let only equal losses tie."""
+        return replace(self, kink=0.0)
 
     def value(self, F: Array) -> float:
         """R[F] without the ridge term."""
@@ -83,8 +88,7 @@ class Reweighted(Functional):
         value, ratios = self.reweight(losses)
         return value, ratios[:, None] * G
 
-
-def tie(value: float) -> tuple[float, float]:
-    """Return the range of numbers that are `value` up to rounding."""
-    low, high = sorted((value * (1 - KINK), value * (1 + KINK)))
-    return low, high
+    def tie(self, value: float) -> tuple[float, float]:
+        """Return the range of losses that count as equal to `value`."""
+        low, high = sorted((value * (1 - self.kink), value * (1 + self.kink)))
+        return low, high

@@ -115,7 +115,7 @@ def _cutting_planes(risk: Risk, start: Array) -> Array:
         )
         if found.status != 0 or found.fun >= value - GAIN * max(abs(value), 1e-300):
             break
-        at, reached = found.x[:k], 0.0
+        at = best + _within(found.x[:k] - best, np.array(slopes))
         reached, slope = risk(at)
         slopes.append(slope)
         constants.append(reached - slope @ at)
@@ -124,3 +124,10 @@ def _cutting_planes(risk: Risk, start: Array) -> Array:
         else:
             box = max(box / 2, 1e-12)
     return best
+
+
+def _within(step: Array, slopes: Array) -> Array:
+    """Return the part of a step along the slopes: where R does not change (all scores of softmax), stay."""
+    _, sizes, directions = np.linalg.svd(slopes, full_matrices=False)
+    directions = directions[sizes > SMALL * max(sizes[0], 1e-300)]
+    return directions.T @ (directions @ step)

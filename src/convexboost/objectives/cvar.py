@@ -11,7 +11,7 @@ import numpy as np
 
 from convexboost.core import Array, Constants, FunctionSpace
 from convexboost.objectives._base import Functional
-from convexboost.objectives._reweighted import Reweighted, Reweighting, tie
+from convexboost.objectives._reweighted import Reweighted, Reweighting
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Tail(Reweighted):
         weight, share = self.space.weight, 1.0 - self.level
         order = np.argsort(losses)[::-1]
         reached = np.searchsorted(np.cumsum(weight[order]), share).clip(max=len(order) - 1)
-        low, high = tie(float(losses[order[reached]]))
+        low, high = self.tie(float(losses[order[reached]]))
         above = losses > high
         tied = (losses >= low) & ~above
         left = share - float(np.sum(weight, where=above))

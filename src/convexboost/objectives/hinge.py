@@ -44,15 +44,13 @@ class Hinge(MarginLoss):
         return np.array([0.0 if abs(high - low) <= KINK else np.sign(high - low)])
 
     def best_shifts(self, F: Array, y: Any, weight: Array, leaf: Any, n_leaves: int) -> Array:
-        """Return the middle quantile of the shifts that bring rows to their margin, at the share of class 1.
+        """Return the middle of all minimisers in each leaf.
 
         The slope in a leaf goes from minus the weight of class 1 up to the weight of class 0, by the
-        weight of a row at each of these shifts.
+        weight of a row at each shift that brings the row to its margin.
         """
-        mass, ones = (np.bincount(leaf, weight * part, n_leaves) for part in (np.ones(len(y)), y == 1))
-        share = ones / np.maximum(mass, 1e-300)
-        low = leaf_quantiles(signs(y) - F, weight, leaf, n_leaves, share)
-        high = leaf_quantiles(F - signs(y), weight, leaf, n_leaves, 1.0 - share)
+        low = leaf_quantiles(signs(y) - F, weight, leaf, n_leaves, y == 1)
+        high = leaf_quantiles(F - signs(y), weight, leaf, n_leaves, y != 1)
         return (low - high) / 2.0
 
     def pieces(self, y: Any, n_outputs: int, space: FunctionSpace) -> Pieces:

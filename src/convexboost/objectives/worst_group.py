@@ -12,7 +12,7 @@ from scipy.special import logsumexp
 
 from convexboost.core import Array, Constants, FunctionSpace
 from convexboost.objectives._base import Functional, Groups, is_positive
-from convexboost.objectives._reweighted import Reweighted, Reweighting, tie
+from convexboost.objectives._reweighted import Reweighted, Reweighting
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class WorstGroup(Reweighting):
         """Fix the targets and the groups."""
         given = Groups.needed(groups, self, space.n_samples)
         rows = self.loss.bind(y, space, n_classes)
-        mass = np.bincount(given.numbers, space.weight).astype(float, copy=False)
+        mass = space.masses(given.numbers)
         return GroupMaximum(rows, given.numbers, mass, self.smooth, space=space, n_outputs=rows.n_outputs)
 
 
@@ -76,7 +76,7 @@ class GroupMaximum(Reweighted):
         risks = np.bincount(self.group, self.space.weight * losses) / self.mass
         if self.smooth is None:
             value = float(risks.max())
-            shares = (risks >= tie(value)[0]).astype(float)
+            shares = (risks >= self.tie(value)[0]).astype(float)
             shares /= max(shares.sum(), 1.0)
         else:
             total = float(logsumexp(risks / self.smooth))
