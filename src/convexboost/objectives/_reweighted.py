@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from convexboost.core import KINK, Array, FunctionSpace
+from convexboost.core import TIE, Array, FunctionSpace
 from convexboost.objectives._base import Functional, Loss, Pointwise, RowLoss
 from convexboost.objectives._custom import as_row_loss
 from convexboost.registry import available, resolve
@@ -86,5 +86,5 @@ class Reweighted(Functional):
 
 def tie(value: float) -> tuple[float, float]:
     """Return the range of numbers that are `value` up to rounding."""
-    low, high = sorted((value * (1 - KINK), value * (1 + KINK)))
+    low, high = sorted((value * (1 - TIE), value * (1 + TIE)))
     return low, high

@@ -136,6 +136,11 @@ class LocalScores:
         F, base = self.F, self.base
         return math.sqrt(self._total(lambda part, rows: part.space.norm(F[rows] - base[rows]) ** 2))
 
+    def magnitude(self) -> float:
+        """‖F‖."""
+        F = self.F
+        return math.sqrt(self._total(lambda part, rows: part.space.norm(F[rows]) ** 2))
+
     def state(self) -> Any:
         """Return F and the moves that led there."""
         return self.F.copy(), list(self._moves)
