@@ -14,18 +14,22 @@ projector on span(H):
 
 The weights of the mean are free.  `maximise` finds the best ones: more than the uniform, the tail and the
 greedy mean could do, since those are among them.
+
+A bound must hold in floating point.  The constant of a cut is lowered by its rounding error (`constant_error`),
+and its slope has a *slack*, the length that its coordinates may lack: both are charged to the bound.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from convexboost.core import (
+    KINK,
     Array,
     Direction,
     Gradient,
@@ -44,6 +48,20 @@ MAX_CUTS = 40
 MIN_BLOCK, BLOCK_SHARE = 20, 0.1
 #: Exchanges of weight between two cuts for each new one, and when a bound is asked for.
 FEW, MANY = 40, 10_000
+#: Error of a value, relative to the numbers it is computed from; kinks are known to `KINK` only.
+ROUNDING = 2.0 * KINK
+#: Error of a product of two slopes, relative to their lengths.
+PRODUCT_ROUNDING = 64.0 * float(np.finfo(float).eps)
+
+
+def constant_error(value: float, slope: float, magnitude: float, additions: int = 0) -> float:
+    """Return the error of a cut's constant.
+
+    `value` is the objective there, `slope` the length of its subgradients, `magnitude` that of the scores,
+    which are the result of so many `additions`.
+    """
+    eps = float(np.finfo(float).eps)
+    return ROUNDING * abs(value) + (ROUNDING + additions * eps) * slope * magnitude
 
 
 # -- the best mean of some cuts --------------------------------------------------------------------------
@@ -116,7 +134,7 @@ def maximise(constants: Array, products: Array, domain: Domain, weights: Array, 
         to = int(np.argmax(slopes))
         used = np.flatnonzero(w > 0.0)
         origin = int(used[np.argmin(slopes[used])])
-        if slopes[to] - slopes[origin] <= 1e-13 * (1.0 + abs(slopes[to])):
+        if slopes[to] - slopes[origin] <= 1e-13 * max(abs(slopes[to]), abs(slopes[origin])):
             break
         difference = products[to] - products[origin]
         size = domain.exchange(
@@ -134,9 +152,13 @@ def maximise(constants: Array, products: Array, domain: Domain, weights: Array, 
     return w
 
 
-def lower_bound(constants: Array, products: Array, domain: Domain, weights: Array) -> float:
-    """Σ ω a − gain(‖Σ ω Πℓ‖²)."""
-    return float(constants @ weights) - domain.gain(max(float(weights @ products @ weights), 0.0))
+def lower_bound(
+    constants: Array, products: Array, domain: Domain, weights: Array, slack: Array | float = 0.0
+) -> float:
+    """Σ ω a − gain((‖Σ ω Πℓ‖ + Σ ω slack)²), the slopes' rounding error included."""
+    lengths = float(np.sum(weights * np.sqrt(products.diagonal())))
+    square = max(float(weights @ products @ weights), 0.0) + PRODUCT_ROUNDING * lengths * lengths
+    return float(constants @ weights) - domain.gain((math.sqrt(square) + float(np.sum(weights * slack))) ** 2)
 
 
 # -- what is known at the end ----------------------------------------------------------------------------
@@ -151,13 +173,25 @@ class LowerBound:
     assumption: str
 
 
+class Attained(NamedTuple):
+    """A model that exists: no bound that speaks of it can be above its objective."""
+
+    objective: float
+    distance: float = math.inf  #: ‖f − f₀‖; ∞ where it is not known
+    weight: float = math.inf  #: Σ|α|‖h‖; ∞ where it is not known
+
+
 @dataclass(frozen=True)
 class Line:
     """A mean of cuts as a line: A − D · slope bounds the models within D of the start from below."""
 
     constant: float
-    slope: float = math.nan  #: ‖Πu‖; NaN where span(H) is too large to be known
+    slope: float = math.nan  #: ‖Πu‖ at most; NaN where span(H) is too large to be known
     strength: float = math.nan  #: max_h |⟨u, h⟩|/‖h‖; NaN for learners that need not find the best h
+
+    def atoms(self, weight: float) -> float:
+        """Return the bound for ensembles of total weight at most `weight`."""
+        return self.constant - weight * self.strength
 
 
 @dataclass(frozen=True)
@@ -178,6 +212,8 @@ class Certificate:
     radius: float | None = None  #: what to tell of C1 …
     weight: float | None = None  #: … and of C1'
     met: float = math.inf  #: an objective that was met while the bound was improved
+    slack: Array | float = 0.0  #: of each cut: the length that its slope may lack
+    attained: tuple[Attained, ...] = ()  #: models that a bound must not be above
     _weights: dict[Any, Array] = field(default_factory=dict, repr=False, compare=False)
 
     __repr__ = brief
@@ -186,13 +222,14 @@ class Certificate:
         """Return the known minimum of the loss."""
         if self.minimum is None:
             return None
-        return LowerBound("floor", self.minimum, f"the loss is never below {self.minimum:g}")
+        return self._held(LowerBound("floor", self.minimum, f"the loss is never below {self.minimum:g}"))
 
     def ridge(self) -> LowerBound | None:
         """C2: needs l2 > 0 and nothing else."""
         if self.l2 <= 0.0 or self.products is None:
             return None
-        return LowerBound("C2", self._bound(Ridge(self.l2)), f"holds for {self._who}; l2 = {self.l2:g}")
+        text = f"holds for {self._who}; l2 = {self.l2:g}"
+        return self._held(LowerBound("C2", self._bound(Ridge(self.l2)), text))
 
     def ball(self, radius: float) -> LowerBound | None:
         """C1: models within `radius` of the start, in L²(P)."""
@@ -201,19 +238,19 @@ class Certificate:
         if self.products is None:
             return None
         text = f"holds for {self._who} with ‖f − f₀‖ ≤ {radius:g}; this run went {self.distance:.3g} far"
-        return LowerBound("C1", self._bound(Ball(radius)), text)
+        return self._held(LowerBound("C1", self._bound(Ball(radius)), text), radius=radius)
 
     def atoms(self, weight: float) -> LowerBound | None:
         """C1': ensembles of total weight at most `weight`; needs a weak learner that finds the best h."""
         if not weight > 0.0:
             raise ValueError(f"`weight` must be positive, got {weight!r}")
-        value = max(line.constant - weight * line.strength for line in (self.uniform, self.tail))
+        value = max(line.atoms(weight) for line in (self.uniform, self.tail))
         text = f"holds for ensembles of total weight Σ|α|‖h‖ ≤ {weight:g}"
-        return None if math.isnan(value) else LowerBound("C1'", value, text)
+        return None if math.isnan(value) else self._held(LowerBound("C1'", value, text), weight=weight)
 
     def best(self, radius: float | None = None, weight: float | None = None) -> LowerBound:
         """Return the largest bound that needs no assumption, or none but those given."""
-        found = [self.floor(), self.ridge(), *self.found]
+        found = [self.floor(), self.ridge(), *map(self._held, self.found)]
         found += [self.ball(radius)] if radius is not None else []
         found += [self.atoms(weight)] if weight is not None else []
         nothing = LowerBound("none", -math.inf, "the loss has no known minimum and l2 is 0")
@@ -285,16 +322,28 @@ class Certificate:
     def _who(self) -> str:
         return "every sum of these weak learners" if self.knows_span else "every function whatever"
 
+    def _held(self, bound: LowerBound, radius: float = math.inf, weight: float = math.inf) -> LowerBound:
+        """Lower a bound to what was attained by a model it speaks of: the last defence against rounding."""
+        models = (Attained(self.objective), Attained(self.met), *self.attained)
+        least = min(
+            (m.objective for m in models if m.distance <= radius and m.weight <= weight), default=math.inf
+        )
+        return replace(bound, value=least) if bound.value > least else bound
+
     def _bound(self, domain: Domain) -> float:
-        assert self.products is not None
+        """Return the best bound of a mean, before `_held`."""
+        products = self.products
+        assert products is not None
+
+        def value(weights: Array) -> float:
+            return lower_bound(self.constants, products, domain, weights, self.slack)
+
         if domain not in self._weights:
             n = len(self.constants)
-            start = max(
-                [np.full(n, 1.0 / n), *np.eye(n)],
-                key=lambda w: lower_bound(self.constants, self.products, domain, w),  # type: ignore[arg-type]
-            )
-            self._weights[domain] = maximise(self.constants, self.products, domain, start, MANY)
-        return lower_bound(self.constants, self.products, domain, self._weights[domain])
+            start = max([np.full(n, 1.0 / n), *np.eye(n)], key=value)
+            better = maximise(self.constants, products, domain, start, MANY)
+            self._weights[domain] = max(start, better, key=value)
+        return value(self._weights[domain])
 
 
 class Bundle:
@@ -302,18 +351,20 @@ class Bundle:
 
     def __init__(self) -> None:
         self.constants, self.weights, self.products = np.zeros(0), np.zeros(0), np.zeros((0, 0))
+        self.slack = np.zeros(0)
         self.coordinates: list[Array] = []
 
     def __len__(self) -> int:
         return len(self.constants)
 
-    def append(self, constant: float, coordinates: Array) -> None:
+    def append(self, constant: float, coordinates: Array, slack: float = 0.0) -> None:
         """Add a cut, of no weight unless it is the first."""
         if len(self) == MAX_CUTS:
             self._merge()
         n = len(self)
         self.coordinates = [*self.coordinates, coordinates.ravel()]
         self.constants = np.append(self.constants, constant)
+        self.slack = np.append(self.slack, slack)
         self.weights = np.append(self.weights, float(n == 0))
         products = np.empty((n + 1, n + 1))
         products[:n, :n] = self.products
@@ -322,35 +373,48 @@ class Bundle:
         products[n] = products[:, n] = row
         self.products = products
 
-    def mean(self) -> tuple[float, Array]:
-        """Return the best mean so far: its constant and its slope."""
+    def mean(self) -> tuple[float, Array, float]:
+        """Return the best mean so far: its constant, its slope, and the slack of that."""
         terms = [w * row for w, row in zip(self.weights, self.coordinates, strict=True) if w > 0.0]
-        return float(np.sum(self.weights * self.constants)), np.sum(terms, axis=0)
+        lengths = float(np.sum(self.weights * np.sqrt(self.products.diagonal())))
+        slack = float(np.sum(self.weights * self.slack)) + PRODUCT_ROUNDING * lengths
+        return float(np.sum(self.weights * self.constants)), np.sum(terms, axis=0), slack
 
     def improve(self, domain: Domain, steps: int) -> float:
         """Find better weights, from those so far or from the last cut alone; return the bound they give."""
+
+        def value(weights: Array) -> float:
+            return lower_bound(self.constants, self.products, domain, weights, self.slack)
+
         alone = np.zeros(len(self))
         alone[-1] = 1.0
-        self.weights = max(
-            self.weights, alone, key=lambda w: lower_bound(self.constants, self.products, domain, w)
-        )
-        self.weights = maximise(self.constants, self.products, domain, self.weights, steps)
-        return lower_bound(self.constants, self.products, domain, self.weights)
+        start = max(self.weights, alone, key=value)
+        self.weights = max(start, maximise(self.constants, self.products, domain, start, steps), key=value)
+        return value(self.weights)
+
+    def with_mean(self) -> Bundle:
+        """Return the bundle with its best mean as one more cut, whose length is known best."""
+        out = Bundle()
+        out.restore(self.state())
+        if len(self) > 0:
+            out.append(*self.mean())
+        return out
 
     def state(self) -> Any:
         """Return what `restore` needs, picklable; nothing here is changed in place."""
-        return self.constants, self.coordinates, self.products, self.weights
+        return self.constants, self.coordinates, self.products, self.slack, self.weights
 
     def restore(self, state: Any) -> None:
         """Go back to a state."""
-        self.constants, self.coordinates, self.products, self.weights = state
+        self.constants, self.coordinates, self.products, self.slack, self.weights = state
 
     def _merge(self) -> None:
         """Put the best mean so far in the place of the two cuts with the least weight."""
         mean = self.mean()
         keep = np.sort(np.argsort(self.weights, kind="stable")[2:])
         self.constants, self.coordinates = self.constants[keep], [self.coordinates[i] for i in keep]
-        self.products, self.weights = self.products[np.ix_(keep, keep)], np.zeros(len(keep))
+        self.products, self.slack = self.products[np.ix_(keep, keep)], self.slack[keep]
+        self.weights = np.zeros(len(keep))
         self.append(*mean)
         self.weights[-1] = 1.0
 
@@ -363,31 +427,55 @@ class Sum:
     """A sum of cuts."""
 
     slope: Target
+    hypotheses: HypothesisSet
     constant: float = 0.0
+    length: float = 0.0  #: sum of the lengths of the slopes …
+    light: float = 0.0  #: … and of their parts on rows that coordinates may not see
     count: int = 0
 
     def cut(self, constant: float, slope: Gradient) -> None:
         """Add a cut."""
         self.slope.add(slope)
         self.constant += constant
+        self.length += slope.norm
+        self.light += self.hypotheses.light(slope)
         self.count += 1
 
     def add(self, other: Sum) -> None:
         """Add another sum."""
         self.slope.combine(other.slope)
         self.constant += other.constant
+        self.length += other.length
+        self.light += other.light
         self.count += other.count
+
+    def mean(self) -> tuple[float, Array | None, float]:
+        """Return the mean: its constant, its slope where that is cheap to know, and the slack of that."""
+        coordinates, slack = self.slope.coordinates(), self.light + ROUNDING * self.length
+        if coordinates is None:
+            return self.constant / self.count, None, slack / self.count
+        slack += self.hypotheses.rounding * self.length
+        return self.constant / self.count, coordinates.ravel() / self.count, slack / self.count
 
     def line(self) -> Line:
         """Return the mean as a line; of no cuts, one that bounds nothing."""
         if self.count == 0:
-            return Line(-math.inf, math.nan, math.nan)
-        coordinates, strength = self.slope.coordinates(), self.slope.strength()
+            return Line(-math.inf)
+        (constant, slope, slack), strength = self.mean(), self.slope.strength()
         return Line(
-            self.constant / self.count,
-            math.nan if coordinates is None else float(np.linalg.norm(coordinates)) / self.count,
-            math.nan if strength is None else strength / self.count,
+            constant,
+            math.nan if slope is None else float(np.linalg.norm(slope)) + slack,
+            math.nan if strength is None else strength / self.count + slack,
         )
+
+    def state(self) -> Any:
+        """Return what `restore` needs, picklable."""
+        return self.slope.state(), self.constant, self.length, self.light, self.count
+
+    def restore(self, state: Any) -> None:
+        """Go back to a state."""
+        slope, self.constant, self.length, self.light, self.count = state
+        self.slope.restore(slope)
 
 
 class Watch:
@@ -401,6 +489,10 @@ class Watch:
         self._hypotheses, self._n_outputs = hypotheses, objective.n_outputs
         self._position = hypotheses.origin(objective.n_outputs)
         self._l2, self._minimum = getattr(objective, "l2", 0.0), objective.constants.minimum
+        self._steepest = lipschitz(objective)
+        self._magnitude = 0.0  #: ‖F‖, the largest met
+        self._weight = 0.0  #: Σ|α|‖h‖
+        self._start = math.inf  #: the objective of f₀
         self._block, self._total, self._window, self._tail = (self._zero() for _ in range(4))
         self._bundle = Bundle()
         self._values = 0.0  #: their sum
@@ -413,7 +505,15 @@ class Watch:
         value, gradient = F.value(), F.gradient()
         part, penalty = _loss_part(gradient)
         correlation = self._position.dot(part)
-        self._block.cut(value - penalty - correlation, part)
+        if self._block.count == 0:
+            self._magnitude = max(self._magnitude, F.magnitude())
+        rounds = self._total.count + self._block.count
+        if rounds == 0:
+            self._start = value
+        # twice: it may grow within a block
+        slope, size = max(part.norm, self._steepest), 2.0 * self._magnitude
+        error = constant_error(value, slope, size, rounds)
+        self._block.cut(value - penalty - correlation - error, part)
         self._values += value
         self.objective = min(self.objective, value)
         # ‖ℓ + l2 z‖² for z = f − f₀, (l2/2) ‖z‖² being the penalty
@@ -423,6 +523,7 @@ class Watch:
     def follow(self, move: Move, residual: Target | None) -> None:
         """F has moved, and this is what is left of Δ, if the algorithm keeps it."""
         self._position.move(move)
+        self._weight = move.shrink * self._weight + move.direction.norm
         if self._block.count >= max(MIN_BLOCK, BLOCK_SHARE * self._total.count):
             self._close()
             left = None if residual is None else residual.coordinates()
@@ -443,17 +544,21 @@ class Watch:
         """Return what is known after the last round."""
         if self._block.count > 0:
             self._close()
+        bundle, distance = self._bundle.with_mean(), F.distance()
+        weight = math.inf if math.isnan(self._weight) else self._weight
         return Certificate(
             objective=min(self.objective, F.value()),
             average=self._values / self._total.count if self._total.count else math.nan,
             minimum=self._minimum,
             l2=self._l2,
-            distance=F.distance(),
-            constants=self._bundle.constants,
-            products=self._bundle.products if len(self._bundle) else None,
+            distance=distance,
+            constants=bundle.constants,
+            products=bundle.products if len(bundle) else None,
             uniform=self._total.line(),
             tail=(self._tail if self._tail.count else self._total).line(),
             knows_span=self._hypotheses.knows_span,
+            slack=bundle.slack,
+            attained=(Attained(self._start, 0.0, 0.0), Attained(F.value(), distance, weight)),
         )
 
     def state(self) -> dict[str, Any]:
@@ -461,25 +566,26 @@ class Watch:
         sums = (self._block, self._total, self._window, self._tail)
         return {
             "position": self._position.state(),
-            "sums": [(s.slope.state(), s.constant, s.count) for s in sums],
+            "sums": [s.state() for s in sums],
             "bundle": self._bundle.state(),
             "numbers": (self._values, self._norms, self.objective, self.lower),
+            "sizes": (self._magnitude, self._weight, self._start),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go back to a state."""
         self._position.restore(state["position"])
-        sums = []
-        for slope, constant, count in state["sums"]:
-            sums.append(self._zero())
-            sums[-1].slope.restore(slope)
-            sums[-1].constant, sums[-1].count = constant, count
-        self._block, self._total, self._window, self._tail = sums
+        self._block, self._total, self._window, self._tail = (self._zero() for _ in range(4))
+        for total, saved in zip(
+            (self._block, self._total, self._window, self._tail), state["sums"], strict=True
+        ):
+            total.restore(saved)
         self._bundle.restore(state["bundle"])
         self._values, self._norms, self.objective, self.lower = state["numbers"]
+        self._magnitude, self._weight, self._start = state["sizes"]
 
     def _zero(self) -> Sum:
-        return Sum(self._hypotheses.zero(self._n_outputs))
+        return Sum(self._hypotheses.zero(self._n_outputs), self._hypotheses)
 
     def _close(self) -> None:
         """Turn the block into one cut."""
@@ -488,12 +594,19 @@ class Watch:
             total.add(block)
         if 2 * self._window.count >= self._total.count:  # half of all rounds: a complete window
             self._tail, self._window = self._window, self._zero()
-        coordinates = block.slope.coordinates()
-        if coordinates is None:
+        constant, slope, slack = block.mean()
+        if slope is None:
             return
-        self._bundle.append(block.constant / block.count, coordinates.ravel() / block.count)
+        self._bundle.append(constant, slope, slack)
         if self._l2 > 0.0:
             self.lower = max(self.lower, self._bundle.improve(Ridge(self._l2), FEW))
+
+
+def lipschitz(objective: Any) -> float:
+    """Return a bound on the slopes of the loss; 0 where none is known."""
+    find = getattr(objective, "loss_constants", None)
+    constants = objective.constants if find is None else find()
+    return constants.lipschitz or 0.0
 
 
 def _loss_part(gradient: Gradient) -> tuple[Gradient, float]:

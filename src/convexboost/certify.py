@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from convexboost.certificates import Bundle, Certificate, Line, LowerBound
+from convexboost.certificates import Attained, Bundle, Certificate, Line, LowerBound
 from convexboost.core import AdditiveModel, Array, HypothesisSet, add_all
 from convexboost.exact import MAX_NONZEROS, optimum
 from convexboost.polish import Polish
@@ -61,16 +61,27 @@ def certify(
     add_all(F, hypotheses.inputs, model.collapse())
     distance = objective.space.norm(F - base)
     value = objective.value(F) + objective.l2 / 2.0 * distance**2
+    attained = [Attained(objective.value(base), 0.0, 0.0)]
+    attained.append(
+        Attained(value, distance, math.inf if weight is None else _weight(model, hypotheses, objective))
+    )
     found = []
     if exact:
-        lower = optimum(objective, hypotheses, base, max_nonzeros=max_nonzeros, time_limit=time_limit).lower
-        text = "holds for every sum of these weak learners; it is the optimum of a linear program"
-        found.append(LowerBound("exact", lower, text))
+        best = optimum(objective, hypotheses, base, max_nonzeros=max_nonzeros, time_limit=time_limit)
+        what = (
+            "the optimum"
+            if best.is_tight
+            else f"a bound from the dual, the optimum being at most {best.upper:g},"
+        )
+        text = f"holds for every sum of these weak learners; it is {what} of a linear program"
+        found.append(LowerBound("exact", best.lower, text))
+        attained.append(Attained(best.upper))
     wanted = radius or distance or 1.0
     bundle = Bundle()
-    polished = Polish(objective, hypotheses, base, F, bundle, wanted)
+    polished = Polish(objective, hypotheses, base, F, bundle, wanted, weight)
     polished.run(0 if exact else polish, time_limit)
     line = _line(bundle, hypotheses, objective.n_outputs)
+    bundle = bundle.with_mean()
     return Certificate(
         objective=value,
         average=math.nan,
@@ -80,20 +91,34 @@ def certify(
         constants=bundle.constants,
         products=bundle.products if len(bundle) else None,
         uniform=line,
-        tail=line,
+        tail=polished.line or line,
         knows_span=hypotheses.knows_span,
         found=tuple(found),
         radius=radius if objective.l2 > 0.0 or exact else wanted,
         met=polished.objective,
         weight=weight,
+        slack=bundle.slack,
+        attained=(*attained, polished.met),
     )
+
+
+def _weight(model: AdditiveModel, hypotheses: HypothesisSet, objective: Any) -> float:
+    """Return the total weight Σ|α|‖h‖ of a model."""
+    total = 0.0
+    for weight, h in model.terms:
+        F = np.zeros((len(hypotheses.inputs), objective.n_outputs))
+        h.add_to(F, hypotheses.inputs, weight)
+        total += objective.space.norm(F)
+    return abs(model.multipliers[-1]) * total
 
 
 def _line(bundle: Bundle, hypotheses: HypothesisSet, n_outputs: int) -> Line:
     if len(bundle) == 0:
         return Line(math.nan)
-    constant, slope = bundle.mean()
+    constant, slope, slack = bundle.mean()
     target = hypotheses.zero(n_outputs)
     target.subtract(hypotheses.at(-slope))
     strength = target.strength()
-    return Line(constant, float(np.linalg.norm(slope)), math.nan if strength is None else strength)
+    return Line(
+        constant, float(np.linalg.norm(slope)) + slack, math.nan if strength is None else strength + slack
+    )

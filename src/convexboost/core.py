@@ -30,14 +30,15 @@ BLOCK = 4096
 #: They may have more, up to so many numbers: each block costs some calls.
 NUMBERS = 65536
 
-#: How close to a kink counts as the kink, relative to the unit of the scores.
-KINK = 1e-12
+#: How close to a kink counts as the kink, relative to the scores: what some hundred additions may round.
+KINK = 2.0**-46
+
+#: Sums over rows, and objectives, that differ by less, relatively, are equal: rows may be in another order, or
+#: copies.
+TIE = 1e-12
 
 #: A length this much shorter than the first one counts as zero.
 ROUNDING = 1e-13
-
-#: Values of an objective closer than this, relative to their size, differ by rounding.
-TIE = 1e-12
 
 
 def as_good_as(best: float, first: float) -> float:
@@ -452,6 +453,9 @@ class Scores(Protocol):
     def largest(self) -> float:
         """Return the largest score in absolute value."""
 
+    def magnitude(self) -> float:
+        """‖F‖: rounding is relative to it."""
+
     def state(self) -> Any:
         """Return what `restore` needs to come back here, picklable and independent of later moves."""
 
@@ -482,6 +486,13 @@ class HypothesisSet(Protocol):
     @property
     def knows_span(self) -> bool:
         """Return whether `Target.coordinates` projects on span(H)."""
+
+    @property
+    def rounding(self) -> float:
+        """Return the relative error of `Target.coordinates`; only asked where these are known."""
+
+    def light(self, gradient: Gradient) -> float:
+        """Return the length of ∇ on the rows that are too light to be seen in `Target.coordinates`."""
 
     @property
     def mapper(self) -> Inputs:

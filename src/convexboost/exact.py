@@ -7,6 +7,9 @@ With R[F] = c + ⟨v, F⟩ + Σ_i w_i max_m (A_m F + b_m) (`Pieces`) and functio
 
 u = v + Aᵀλ is then a subgradient of R somewhere, orthogonal to every hypothesis.  Every feasible λ gives a
 lower bound, so what the solver returns is made feasible in the groups and charged for the rest.
+
+The solver's tolerances are absolute, so it is given the program in its own units: shares λ/w of the groups,
+the pieces at f₀ as multiples of their largest, and each equation divided by its largest coefficient.
 """
 
 from __future__ import annotations
@@ -19,13 +22,17 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import linprog
 
+from convexboost.certificates import ROUNDING
 from convexboost.core import Array, HypothesisSet
 from convexboost.objectives._base import Pieces
 
 #: Coefficients of a program that takes seconds to minutes.
 MAX_NONZEROS = 2_000_000
-#: Rounding: an optimal model is trusted to have coefficients at most so many times 1 + those found.
+#: Rounding: an optimal model is trusted to have coefficients at most so many times the largest found, or the
+#: unit of the program if that is larger.
 TRUST = 10.0
+#: Bounds from both sides that agree to this, relative to the objective at the start, are the optimum.
+TIGHT = 1e-6
 
 
 class PiecewiseLinear(Protocol):
@@ -46,6 +53,7 @@ class Optimum:
     lower: float  #: no sum of the hypotheses has a smaller objective (within rounding of the optimum)
     upper: float  #: and this one is reached
     seconds: float
+    is_tight: bool = True  #: whether the two agree
 
 
 def optimum(
@@ -83,12 +91,16 @@ def optimum(
     f_0[:] = base
     n_groups, n_pieces = len(pieces.weight), len(pieces.group)
     groups = sp.csr_array((np.ones(n_pieces), (pieces.group, np.arange(n_pieces))), (n_groups, n_pieces))
+    weight = pieces.weight[pieces.group]
     gains = pieces.constants + pieces.slopes @ f_0.ravel()
-    orthogonal, linear = (pieces.slopes @ B).T.tocsr(), B.T @ pieces.linear.ravel()
+    orthogonal = ((pieces.slopes @ B).T * weight).tocsr()
+    linear = B.T @ pieces.linear.ravel()
+    row = np.maximum(abs(orthogonal).max(axis=1).toarray().ravel(), 1e-300)
+    unit, heaviest = max(float(np.abs(gains).max()), 1e-300), float(pieces.weight.max())
     found = linprog(
-        -gains,
-        A_eq=sp.vstack([groups, orthogonal], "csr"),
-        b_eq=np.concatenate([pieces.weight, -linear]),
+        -(weight / heaviest) * (gains / unit),
+        A_eq=sp.vstack([groups, sp.diags_array(1.0 / row) @ orthogonal], "csr"),
+        b_eq=np.concatenate([np.ones(n_groups), -linear / row]),
         bounds=(0.0, None),
         method="highs-ipm",
         # HiGHS forgets a limit that has passed before its interior point method begins
@@ -102,11 +114,17 @@ def optimum(
     if found.status != 0:
         raise RuntimeError(f"the linear program was not solved: {found.message}")
     shares = np.maximum(found.x, 0.0)
-    shares *= (pieces.weight / np.maximum(groups @ shares, 1e-300))[pieces.group]
-    coefficients = found.eqlin.marginals[n_groups:]  # of the functions, in an optimal model
-    excess = np.abs(linear + orthogonal @ shares)
-    dual = pieces.constant + float(np.sum(pieces.linear * f_0)) + float(gains @ shares)
-    F = f_0 + (B @ coefficients).reshape(f_0.shape)
+    shares /= np.maximum(groups @ shares, 1e-300)[pieces.group]
+    coefficients = found.eqlin.marginals[n_groups:] / row * (heaviest * unit)  # of an optimal model
+    F, start = f_0 + (B @ coefficients).reshape(f_0.shape), objective.value(f_0)
+    # The dual value as what is below R[f₀]: c + ⟨v, f₀⟩ alone can be a small difference of large numbers.
+    largest = np.full(n_groups, -np.inf)
+    np.maximum.at(largest, pieces.group, gains)
+    below = weight * shares * (largest[pieces.group] - gains)
     # ⟨u, f − f₀⟩ for an optimal f, which would be 0 if u were exactly orthogonal
-    charge = TRUST * float(np.sum(excess * (1.0 + np.abs(coefficients))))
-    return Optimum(dual - charge, objective.value(F), time.perf_counter() - began)
+    excess = np.abs(linear + orthogonal @ shares)
+    charge = TRUST * float(np.sum(excess)) * max(float(np.abs(coefficients).max(initial=0.0)), unit)
+    rounding = ROUNDING * (abs(start) + float(pieces.weight @ np.abs(largest)))
+    lower, upper = start - float(np.sum(below)) - charge - rounding, objective.value(F)
+    is_tight = upper - lower <= TIGHT * max(abs(start), abs(upper))
+    return Optimum(lower, upper, time.perf_counter() - began, is_tight)

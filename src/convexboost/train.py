@@ -157,6 +157,8 @@ class Training:
         certificate: bool = False,
         stop_when_gap_below: float = 0.0,
     ) -> None:
+        if certificate or stop_when_gap_below > 0.0:
+            check_certifiable(getattr(objective, "envelope", 0.0))
         F = objective.scores(hypotheses.inputs, start, offset)
         hypotheses.zero(objective.n_outputs)  # a set that cannot have so many outputs says so now
         step.check(F.constants)
@@ -393,7 +395,7 @@ class Training:
         if minimum is not None and last <= minimum:
             return Stop("minimum", f"the objective reached its minimum {minimum:g}")
         if self.watch is not None and self.gap > 0.0:
-            gap = min(last, self.watch.objective) - self.watch.lower
+            gap = max(min(last, self.watch.objective) - self.watch.lower, 0.0)
             if gap <= self.gap:
                 return Stop("gap", f"the certified gap {gap:.3g} is at most {self.gap:g}")
         if self._tally.zeros >= 2:
@@ -406,6 +408,15 @@ class Training:
 
 def _copies(model: AdditiveModel) -> tuple[list[Any], list[int], list[float]]:
     return list(model.terms), list(model.ends), list(model.multipliers)
+
+
+def check_certifiable(envelope: float) -> None:
+    """Refuse to certify gradients that are not those of the objective."""
+    if envelope > 0.0:
+        raise ValueError(
+            f"`envelope`={envelope!r} and a certificate cannot be combined: its gradients are those of "
+            "another function"
+        )
 
 
 def _checked_gap(gap: float | None, objective: Objective) -> float:

@@ -47,7 +47,7 @@ from convexboost.objectives._calculus import Coupling, Ridge
 from convexboost.objectives._custom import as_loss, is_custom
 from convexboost.registry import available, resolve
 from convexboost.steps import STEPS, Refit
-from convexboost.train import OUTPUTS, Record, Result, boost
+from convexboost.train import OUTPUTS, Record, Result, boost, check_certifiable
 from convexboost.variants import ALGORITHMS
 
 
@@ -639,11 +639,8 @@ class BaseConvexBoost(BaseEstimator):
     def _envelope(self, learner: Any, objective: Functional, step: Any) -> float:
         certified = self.certificate or self.stop_when_gap_below is not None
         if self.envelope != "auto":
-            if certified and self.envelope > 0.0:
-                raise ValueError(
-                    f"`envelope`={self.envelope!r} and a certificate cannot be combined: its gradients are "
-                    "those of another function"
-                )
+            if certified:
+                check_certifiable(self.envelope)
             return float(self.envelope)
         kinks = objective.constants.smoothness is None and objective.has_prox
         if certified or not kinks or not isinstance(step, Refit):  # other steps go by the gradient's length

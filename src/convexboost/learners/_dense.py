@@ -91,6 +91,15 @@ class RowSet:
         """Return f − f₀ = 0."""
         return DensePosition(self, np.zeros((self.space.n_samples, n_outputs)))
 
+    @property
+    def rounding(self) -> float:
+        """Return that of a few operations: coordinates are the rows themselves."""
+        return 8.0 * float(np.finfo(float).eps)
+
+    def light(self, gradient: Gradient) -> float:
+        """Return 0: every row is seen."""
+        return 0.0
+
     def functions(self, n_outputs: int) -> Any:
         """Return None: the span is not known."""
         return None

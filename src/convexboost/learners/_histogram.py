@@ -48,6 +48,10 @@ MAX_TABLE_BYTES = 512 * 2**20
 MAX_SPAN_BINS = 4096
 #: … and up to so many operations (some tens of milliseconds) only to report the intrinsic edge.
 MAX_EDGE_OPERATIONS = 1e8
+#: Bins that add less than this to the square of a length are left out of the basis of the span …
+NEGLIGIBLE = 1e-12
+#: … so rows lighter than this may not be seen in it.
+LIGHT = 100.0 * NEGLIGIBLE
 #: The intrinsic edge of a residual is measured in one round of this many.
 INTRINSIC_EVERY = 10
 
@@ -123,7 +127,8 @@ class BinFunction(Hypothesis):
 class Span:
     """span(H) of binned stumps: all additive functions of the bins (theory: Section 4.5).
 
-    A pivoted Cholesky factor of the pair table picks bins whose indicators are a basis.
+    A pivoted Cholesky factor of the pair table picks bins whose indicators are a basis.  What the others add
+    is rounding, or concerns rows of weight below `LIGHT` only.
     """
 
     basis: NDArray[np.int64]
@@ -146,11 +151,20 @@ class Span:
             )
         return table
 
+    @cached_property
+    def rounding(self) -> float:
+        """Return the relative error of `whiten`: the condition number of the factor times a few roundings."""
+        if len(self.factor) == 0:
+            return 0.0
+        reciprocal, _ = lapack.dtrcon(self.factor, uplo="L")
+        return 8.0 * float(np.finfo(float).eps) / max(float(reciprocal), 1e-8)
+
     @classmethod
     def of(cls, pairs: Array) -> Span:
         """Factorise the whole pair table."""
+        tolerance = NEGLIGIBLE * float(pairs.diagonal().max())
         with one_blas_thread():
-            factor, pivots, rank, _ = lapack.dpstrf(pairs, lower=1, tol=1e-12 * float(pairs.diagonal().max()))
+            factor, pivots, rank, _ = lapack.dpstrf(pairs, lower=1, tol=tolerance)
         return cls(pivots[:rank].astype(np.int64) - 1, np.tril(factor[:rank, :rank]))
 
 
@@ -252,6 +266,23 @@ class StumpSet:
         if self.mapper.offsets[-1] > MAX_SPAN_BINS or not self.pairs.fits:
             return None
         return Span.of(self.pairs.whole())
+
+    @property
+    def rounding(self) -> float:
+        """Return the relative error of coordinates."""
+        assert self.span is not None
+        return self.span.rounding
+
+    @cached_property
+    def _light_rows(self) -> NDArray[np.int64]:
+        return np.flatnonzero(self.sample.space.weight < LIGHT)
+
+    def light(self, gradient: Gradient) -> float:
+        """Return the length of ∇ on the rows of weight below `LIGHT`."""
+        rows = self._light_rows
+        if len(rows) == 0:
+            return 0.0
+        return FunctionSpace(self.sample.space.weight[rows]).norm(gradient.values[rows])
 
     def at(self, coordinates: Array) -> Direction:
         """Return the function of span(H) with these coordinates."""

@@ -14,7 +14,17 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from convexboost.core import KINK, Array, Constants, FunctionSpace, Gradient, PairGradient, blocks, brief
+from convexboost.core import (
+    KINK,
+    TIE,
+    Array,
+    Constants,
+    FunctionSpace,
+    Gradient,
+    PairGradient,
+    blocks,
+    brief,
+)
 from convexboost.kernels import parallel, quantiles
 from convexboost.kernels.histogram import add_leaf_sums, add_lookup, add_pair_sums, leaf_tables
 from convexboost.objectives._refit import PRIOR_ROWS, Place, damped_newton, proximal_step, roots
@@ -336,7 +346,7 @@ class Functional(ABC):
             value, G = sharp.evaluate(np.tile(c, (self.space.n_samples, 1)))
             slope, size = (np.array([self.space.mean(column) for column in A.T]) for A in (G, np.abs(G)))
             # Where R does not depend on the constant, the slope is rounding: it must not be followed.
-            return value, np.where(np.abs(slope) <= KINK * size, 0.0, slope)
+            return value, np.where(np.abs(slope) <= TIE * size, 0.0, slope)
 
         return minimise(risk, self.n_outputs, getattr(self, "y", None))
 

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from convexboost.core import KINK, Array, FunctionSpace
+from convexboost.core import TIE, Array, FunctionSpace
 from convexboost.objectives._base import Functional, Loss, Pointwise, RowLoss
 from convexboost.objectives._custom import as_row_loss
 from convexboost.registry import available, resolve
@@ -45,7 +45,7 @@ class Reweighted(Functional):
 
     rows: Pointwise
     #: Losses that differ by less, relative to their size, count as equal.
-    kink: float = field(default=KINK, kw_only=True)
+    kink: float = field(default=TIE, kw_only=True)
 
     @abstractmethod
     def reweight(self, losses: Array) -> tuple[float, Array]:

@@ -150,6 +150,11 @@ class LocalScores:
         """Return the largest score in absolute value."""
         return float(np.abs(self.F).max())
 
+    def magnitude(self) -> float:
+        """‖F‖."""
+        F = self.F
+        return math.sqrt(self._total(lambda part, rows: part.space.norm(F[rows]) ** 2))
+
     def state(self) -> Any:
         """Return where the scores are; None before the first move."""
         if not self._has_moved:

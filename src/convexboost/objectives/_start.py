@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linprog, minimize
 
-from convexboost.core import KINK, Array
+from convexboost.core import TIE, Array
 
 #: R and its slope at a constant.
 Risk = Callable[[Array], tuple[float, Array]]
@@ -91,7 +91,7 @@ def _snap(found: Array, targets: Any) -> Array:
     if targets is None or targets.dtype.kind != "f" or targets.shape[1:] not in ((1,), found.shape):
         return found
     nearest = np.take_along_axis(targets, np.abs(targets - found).argmin(axis=0)[None], axis=0)[0]
-    close = np.abs(nearest - found) <= 1e3 * KINK * np.maximum(np.abs(nearest), np.abs(found))
+    close = np.abs(nearest - found) <= 1e3 * TIE * np.maximum(np.abs(nearest), np.abs(found))
     return np.where(close, nearest, found)
 
 

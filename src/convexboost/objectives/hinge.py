@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from convexboost.core import KINK, Array, Constants, FunctionSpace
+from convexboost.core import KINK, TIE, Array, Constants, FunctionSpace
 from convexboost.objectives._base import Pieces, leaf_quantiles
 from convexboost.objectives._margin import MarginLoss, signs
 
@@ -41,7 +41,7 @@ class Hinge(MarginLoss):
         With shares p the minimisers are 1 if p₁ > p₀ > 0, [1, ∞) if p₀ = 0, [−1, 1] in a tie.
         """
         low, high = space.shares(y, 2)
-        return np.array([0.0 if abs(high - low) <= KINK else np.sign(high - low)])
+        return np.array([0.0 if abs(high - low) <= TIE else np.sign(high - low)])
 
     def best_shifts(self, F: Array, y: Any, weight: Array, leaf: Any, n_leaves: int) -> Array:
         """Return the middle of all minimisers in each leaf.

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numba import njit
 
-from convexboost.core import BLOCK, KINK, Array, Constants, FunctionSpace, Gradient, PairGradient
+from convexboost.core import BLOCK, KINK, TIE, Array, Constants, FunctionSpace, Gradient, PairGradient
 from convexboost.kernels import parallel
 from convexboost.objectives._base import Pieces, RowLoss
 from convexboost.objectives._scores import Lookup
@@ -163,7 +163,7 @@ class MulticlassHinge(RowLoss):
     def best_constant(self, y: Any, n_outputs: int, space: FunctionSpace) -> Array:
         """Return a margin of 1 for a class with more than half of the weight, else 0."""
         shares = space.shares(y, n_outputs)
-        winner = (np.arange(n_outputs) == shares.argmax()) & (shares > 0.5 + KINK)
+        winner = (np.arange(n_outputs) == shares.argmax()) & (shares > 0.5 + TIE)
         return winner - winner.mean()
 
     def prox(self, F: Array, y: Any, size: float) -> Array:
