@@ -32,7 +32,7 @@ from convexboost.steps import STEPS, Step
 from convexboost.variants import ALGORITHMS
 
 OUTPUTS = ("last", "best", "average")
-#: An objective this many times further above the start than the start is above its floor: diverged.
+#: An objective that has risen this many times as much as could be gained at the start: diverged.
 DIVERGED = 1e3
 
 
@@ -114,6 +114,7 @@ class Training:
         self._best = 0  #: row of the best record
         self._zeros = 0
         self._first_length = 0.0
+        self._first_gap = F.gap()
         self._clock = time.perf_counter()
         self._record(ZERO, 0.0)
 
@@ -241,8 +242,7 @@ class Training:
     def _finished(self) -> str:
         first, last = self.records[0].objective, self.records[-1].objective
         minimum = self.progress.F.constants.minimum
-        unit = abs(first) if minimum is None else first - minimum
-        if not math.isfinite(last) or last - first > DIVERGED * max(unit, 1e-300):
+        if not math.isfinite(last) or last - first > DIVERGED * max(self._first_gap, 1e-300):
             self.diverged = True
             return f"diverged: the objective rose from {first:.6g} to {last:.6g} in round {self.progress.t}"
         if minimum is not None and last <= minimum:

@@ -73,6 +73,10 @@ class Reweighted(Functional):
         weight = np.bincount(kind.ravel(), self.space.weight).astype(float, copy=False)
         return self.take(first, FunctionSpace(weight)).search_start()
 
+    def search_floor(self) -> float:
+        """Return R of the smallest losses of the rows."""
+        return self.reweight(self.rows.lowest_losses())[0]
+
     def value(self, F: Array) -> float:
         """R[F] without the ridge term."""
         return self.reweight(self.rows.loss.value(F, self.rows.y))[0]

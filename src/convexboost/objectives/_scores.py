@@ -34,7 +34,7 @@ class LocalScores:
         self._pending: Lookup | None = None
         self._before: PairGradient | None = None  #: dense gradients are too large to keep
         self._evaluated: tuple[float, Gradient] | None = None
-        self._plain: Gradient | None = None  #: the subgradient of the loss itself: no envelope, no ridge
+        self._plain: tuple[float, Gradient] | None = None  #: of the loss itself: no envelope, no ridge
         self._moves: list[Move] = []  #: all of them, where a ridge term needs them
 
     @property
@@ -71,6 +71,13 @@ class LocalScores:
     def gradient(self) -> Gradient:
         """Return a subgradient at F."""
         return self._evaluate()[1]
+
+    def gap(self) -> float:
+        """Return how much of R[F] can be gained."""
+        value = self.value()
+        assert self._plain is not None
+        loss, gradient = self._plain
+        return self.objective.gap(self._F, loss, gradient, self._n_threads) + (value - loss)
 
     def along(self, direction: Direction) -> Ray:
         """Return R on the line through F along `direction`."""
@@ -125,7 +132,8 @@ class LocalScores:
 
     def _place(self, values: Array) -> Place:
         self._evaluate()
-        return Place(self.F, self.base, self._plain, values, self._curvature, self._n_threads)
+        assert self._plain is not None
+        return Place(self.F, self.base, self._plain[1], values, self._curvature, self._n_threads)
 
     @cached_property
     def _curvature(self) -> float:
@@ -162,10 +170,10 @@ class LocalScores:
 
     def _smooth(self, value: float, gradient: Gradient) -> Gradient:
         """Return the gradient of the Moreau envelope: the mean of subgradients on the way to the prox."""
-        floor = self.objective.constants.minimum or 0.0
-        if not value > floor or gradient.norm == 0.0:
+        gap = self.objective.gap(self._F, value, gradient, self._n_threads)
+        if gap == 0.0 or gradient.norm == 0.0:
             return gradient
-        size = self.objective.envelope * (value - floor) / gradient.norm**2
+        size = self.objective.envelope * gap / gradient.norm**2
         parts, F, G = list(self.objective.parts()), self._F, np.empty_like(self._F)
 
         def task(first: int, last: int) -> None:
@@ -187,7 +195,7 @@ class LocalScores:
             objective = self.objective
             value, gradient = objective.advance(self._F, self._pending, self._before, self._n_threads)
             self._pending, self._before = None, gradient if isinstance(gradient, PairGradient) else None
-            self._plain = gradient
+            self._plain = value, gradient
             if objective.envelope > 0.0:
                 gradient = self._smooth(value, gradient)
             if objective.l2 > 0.0:
