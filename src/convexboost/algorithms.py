@@ -80,9 +80,9 @@ class Repeated:
     With `accuracy` (the paper's "alternative version") the number of projections adapts instead: they go
     on until the next projected length is at most a threshold, sqrt(λ accuracy/2) for a λ-strongly convex
     objective, else accuracy/(2 radius), where `radius` bounds the distance to the optimum (None: twice
-    the distance travelled so far, at least R/‖∇‖); at least one and never more than `cap`.  What the
-    projection error then costs is at most accuracy/2 if `radius` is measured in the atomic norm of H, and up
-    to 1/edge times that in L²(P) (theory 7.1: the residual's own norm has a floor outside span(H)).
+    the distance travelled so far, at least (R − floor)/‖∇‖); at least one and never more than `cap`.  What
+    the projection error then costs is at most accuracy/2 if `radius` is measured in the atomic norm of H, and
+    up to 1/edge times that in L²(P) (theory 7.1: the residual's own norm has a floor outside span(H)).
     """
 
     accuracy: float | None = None
@@ -116,7 +116,7 @@ class Repeated:
             return math.sqrt(s.F.constants.strong_convexity * self.accuracy / 2)
         radius = self.radius
         if radius is None:
-            radius = max(2 * s.F.distance(), s.F.value() / max(s.F.gradient().norm, 1e-300))
+            radius = max(2 * s.F.distance(), s.F.gap() / max(s.F.gradient().norm, 1e-300))
         return self.accuracy / (2 * max(radius, 1e-300))
 
 

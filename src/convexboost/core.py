@@ -223,6 +223,10 @@ class Gradient:
         """‖∇‖."""
         return self.space.norm(self.values)
 
+    def rows(self, rows: slice) -> Array:
+        """Return its values in some rows."""
+        return self.values[rows]
+
 
 class PairGradient(Gradient):
     """A subgradient with rows e_plus − e_minus, or 0 where plus is −1: two numbers a row instead of K.
@@ -238,10 +242,15 @@ class PairGradient(Gradient):
     @cached_property
     def values(self) -> Array:  # type: ignore[override]
         """Return the dense form."""
-        rows = np.flatnonzero(self.plus >= 0)
-        values = np.zeros((len(self.plus), self.n_outputs))
-        values[rows, self.plus[rows]] = 1.0
-        values[rows, self.minus[rows]] = -1.0
+        return self.rows(slice(None))
+
+    def rows(self, rows: slice) -> Array:
+        """Return its values in some rows."""
+        plus, minus = self.plus[rows], self.minus[rows]
+        found = np.flatnonzero(plus >= 0)
+        values = np.zeros((len(plus), self.n_outputs))
+        values[found, plus[found]] = 1.0
+        values[found, minus[found]] = -1.0
         return values
 
     @cached_property
@@ -434,6 +443,9 @@ class Scores(Protocol):
 
     def gradient(self) -> Gradient:
         """Return a subgradient of R at F, in L²(P)."""
+
+    def gap(self) -> float:
+        """Return how much of R[F] can be gained: R − floor, without what belongs to a few outliers."""
 
     def along(self, direction: Direction) -> Ray:
         """Return R on the line through F along `direction`; F does not move."""

@@ -209,7 +209,7 @@ def search(scores: Scores, h: Direction, guess: float | None = None) -> float:
 
     if not slope(0.0) < 0.0:
         return 0.0
-    high = guess or _distance_bound(scores) / h.norm
+    high = guess or _distance_bound(scores.gap(), scores) / h.norm
     for _ in range(40):  # the minimum may be far nearer than the guess
         if slope(high / 2.0) < 0.0:
             break
@@ -229,12 +229,12 @@ class Auto(Step):
     """AdaNorm with a scale that finds itself: η_t = a_t/√(Σ_{j ≤ t} ‖h_j‖²).
 
     Theorem A'' wants a ≈ D/√2, where D is the distance to the optimum.  By convexity D ≥ (R − R*)/‖∇‖, so a
-    starts at (R − floor)/(√2 ‖∇‖), the floor being the known minimum of the loss; it is doubled while the
+    starts at (R − floor)/(√2 ‖∇‖), R − floor being what can be gained (`Scores.gap`); it is doubled while the
     first step then gains at least a tenth more (the stronger the learner, the further it pays to go).  Half
     the distance travelled takes over when it is larger (looked up in rounds 3, 4, 5, 7, 9, 12, …, each a
     quarter later).  From round 20 on, in the same rounds, the whole ensemble is enlarged by √2 if that lowers
     the objective and this is still far from its floor: one evaluation and no weak learner, to make up for a
-    scale that was too small.  Nothing depends on the units of y.
+    scale that was too small.  Nothing depends on the units of y, or on a constant in the loss.
     """
 
     name: ClassVar[str] = "auto"
@@ -253,27 +253,30 @@ class Auto(Step):
         return Move(h * -eta, eta, shrink)
 
     def _begin(self, scores: Scores, memory: Memory, h: Direction = ZERO) -> None:
-        """Choose a for the first round; `h` is its direction, where that is known."""
+        """Choose a for the first round; `h` is its direction, where that is known.
+
+        `start` is what can be gained there.
+        """
         if "a" in memory:
             return
-        a, start = _distance_bound(scores) / math.sqrt(2), scores.value()
+        gap, start = scores.gap(), scores.value()
+        a = _distance_bound(gap, scores) / math.sqrt(2)
         if a > 0.0 and h.norm > 0.0:
             ray = scores.along(h * (-1.0 / h.norm))
             gain, further = start - ray(a), start - ray(2 * a)
-            nothing = 1e-9 * abs(start)  # rounding must not decide
+            nothing = max(1e-9 * gap, 1e-13 * abs(start))  # rounding must not decide
             while further > max(DOUBLE * gain, nothing) and math.isfinite(2 * a):
                 a, gain, further = 2 * a, further, start - ray(4 * a)
-        memory.update(a=a, start=start, squares=0.0, next=3)
+        memory.update(a=a, start=gap, squares=0.0, next=3)
 
     def _follow(self, t: int, scores: Scores, memory: Memory, enlarge: bool) -> float:
         """Update a; return the factor by which the ensemble should grow."""
         factor = 1.0
         if t >= memory["next"]:
             memory["next"] = math.ceil(1.25 * t)
-            floor = scores.constants.minimum or 0.0
-            value, start = scores.value() - floor, memory["start"] - floor
-            may = enlarge and t >= ENLARGE_FROM and ENLARGE_ABOVE * start < value < start
-            if may and scores.rescaled(ENLARGE) - floor < value:
+            may = enlarge and t >= ENLARGE_FROM
+            may = may and ENLARGE_ABOVE * memory["start"] < scores.gap() < memory["start"]
+            if may and scores.rescaled(ENLARGE) < scores.value():
                 factor = ENLARGE
             memory["a"] = max(memory["a"], factor * scores.distance() / 2)
         return factor
@@ -283,13 +286,10 @@ class Auto(Step):
         return float(memory["a"] / math.sqrt(memory["squares"])) if memory["squares"] > 0.0 else 0.0
 
 
-def _distance_bound(scores: Scores) -> float:
+def _distance_bound(gap: float, scores: Scores) -> float:
     """(R − floor)/‖∇‖: no minimiser is closer than this if the floor is reached."""
-    floor, slope = scores.constants.minimum, scores.gradient().norm
-    if slope == 0.0:
-        return 0.0
-    # Without a known floor, 0: what is too small is doubled by `auto`.
-    return (scores.value() - floor if floor is not None else abs(scores.value()) or slope * slope) / slope
+    slope = scores.gradient().norm
+    return gap / slope if slope > 0.0 else 0.0
 
 
 STEPS: dict[str, type[Step]] = {

@@ -34,7 +34,7 @@ from convexboost.steps import STEPS, Step
 from convexboost.variants import ALGORITHMS
 
 OUTPUTS = ("last", "best", "average")
-#: An objective this many times further above the start than the start is above its floor: diverged.
+#: An objective that has risen this many times as much as could be gained at the start: diverged.
 DIVERGED = 1e3
 #: With a certificate a state is kept every so many seconds, and never for more than this share of the time:
 #: what is lost in a round that is cut short is trained again from there.
@@ -172,6 +172,7 @@ class Training:
         self.stop: Stop | None = None
         self._tally = Tally()
         self._is_whole = True  #: False from the beginning of a round to its end
+        self._first_gap = F.gap()
         self._clock = time.perf_counter()
         self._keep_next = self._clock + KEEP_EVERY
         self._finish_round(ZERO, 0.0)
@@ -382,12 +383,11 @@ class Training:
     def _finished(self) -> Stop | None:
         first, last = self.records[0].objective, self.records[-1].objective
         t, minimum = self._tally.rounds, self.progress.F.constants.minimum
-        unit = abs(first) if minimum is None else first - minimum
         if math.isnan(last):
             largest = self.progress.F.largest()
             where = f"at scores up to {largest:.3g}" if math.isfinite(largest) else "after the scores did"
             return Stop("not_a_number", f"the objective became NaN in round {t}, {where}")
-        if math.isinf(last) or last - first > DIVERGED * max(unit, 1e-300):
+        if math.isinf(last) or last - first > DIVERGED * max(self._first_gap, 1e-300):
             went = "rose" if last > first else "fell"
             return Stop(
                 "diverged", f"diverged: the objective {went} from {first:.6g} to {last:.6g} in round {t}"

@@ -12,10 +12,11 @@ from functools import cached_property
 import numpy as np
 import pytest
 
-from convexboost.core import FunctionSpace, Ray
+from convexboost.core import FunctionSpace, Gradient, Ray
 from convexboost.kernels.histogram import fixed_point_factor
 from convexboost.learners._bins import BinMapper, DenseSample
 from convexboost.learners._histogram import StumpSet
+from convexboost.objectives._reach import within_reach
 from convexboost.objectives.absolute import Absolute
 from convexboost.objectives.multiclass_hinge import MulticlassHinge
 from convexboost.objectives.softmax import Softmax
@@ -52,6 +53,12 @@ class Part:
         """‖∇‖² and the largest entry."""
         G = self.scores.gradient()
         return G.norm**2, np.abs(G.values).max()
+
+    def slopes_left(self, size):
+        F = self.scores.F
+        return self.objective.slopes_left(
+            F, Gradient(self.objective.evaluate(F)[1], self.objective.space), size, 1
+        )
 
     def histogram(self, factor):
         G = self.scores.gradient().values
@@ -114,6 +121,13 @@ class RemoteScores:
 
     def gradient(self):
         return RemoteGradient(self.workers)
+
+    def gap(self):
+        return within_reach(
+            self.value() - self.constants.minimum,
+            self.gradient().norm,
+            lambda size: self.workers.total("slopes_left", size),
+        )
 
     def along(self, direction):
         self.workers.all("ray", direction)

@@ -102,6 +102,14 @@ class Watched(Functional):
         """Ask the objective."""
         return self.inner.pieces()
 
+    def search_floor(self) -> float:
+        """Ask the objective."""
+        return self.inner.search_floor()
+
+    def gap(self, F: Array, value: float, gradient: Gradient, n_threads: int) -> float:
+        """Ask the objective."""
+        return self.inner.gap(F, value, gradient, n_threads)
+
     def curvature(self, base: Array) -> float:
         """Ask the objective."""
         return self.inner.curvature(base)

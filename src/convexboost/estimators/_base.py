@@ -50,6 +50,9 @@ from convexboost.steps import STEPS, Refit
 from convexboost.train import OUTPUTS, Record, Result, boost, check_certifiable
 from convexboost.variants import ALGORITHMS
 
+#: After so few rounds an objective that did not fall is no reason for a warning.
+FEW_ROUNDS = 10
+
 
 class Rows(NamedTuple):
     """What has one entry per sample."""
@@ -146,6 +149,13 @@ class BaseConvexBoost(BaseEstimator):
         if result.failed:
             warnings.warn(
                 f"{result.reason}. The best iterate is kept; {self._advice(result.kind, learner, objective)}.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        elif _learnt_nothing(result.history):
+            warnings.warn(
+                f"none of {len(result.records) - 1} rounds lowered the objective, {result.records[0].objective:.6g}"
+                ", so the model is a constant: the steps may be too large; step='line_search' finds others.",
                 ConvergenceWarning,
                 stacklevel=3,
             )
@@ -714,6 +724,12 @@ def _check_offset(offset: Any, n_samples: int) -> Array:
     if len(offset) != n_samples:
         raise ValueError(f"`offset` must have {n_samples} rows like `X`, got {len(offset)}")
     return np.asarray(offset.reshape(n_samples, -1))
+
+
+def _learnt_nothing(history: dict[str, Any]) -> bool:
+    """Return whether weak learners were found in enough rounds, and none of them lowered the objective."""
+    objective, enough = history["objective"], len(history["objective"]) > FEW_ROUNDS
+    return bool(enough and history["weak_learners"][-1] > 0 and objective[1:].min() >= objective[0])
 
 
 def _check_columns(offset: Array | None, n_outputs: int) -> None:

@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -27,6 +27,7 @@ from convexboost.core import (
 )
 from convexboost.kernels import parallel, quantiles
 from convexboost.kernels.histogram import add_leaf_sums, add_lookup, add_pair_sums, leaf_tables
+from convexboost.objectives._reach import lowest, rounded, usual_gap, within_reach
 from convexboost.objectives._refit import PRIOR_ROWS, Place, damped_newton, proximal_step, roots
 from convexboost.objectives._scores import LocalScores, Lookup
 from convexboost.objectives._start import minimise
@@ -374,11 +375,35 @@ class Functional(ABC):
         """Return R, without the ridge term, as a piecewise linear functional, if it is one."""
         return None
 
+    @cached_property
+    def floor(self) -> float:
+        """Return the declared minimum of R, else the smallest value that a search over all scores finds."""
+        minimum = self.constants.minimum
+        return self.search_floor() if minimum is None else minimum
+
+    def search_floor(self) -> float:
+        """Return about the smallest value of R for any scores."""
+        shape, targets = (self.space.n_samples, self.n_outputs), np.asarray(getattr(self, "y", 0))
+        return float(lowest(self.evaluate, shape, targets))
+
+    def gap(self, F: Array, value: float, gradient: Gradient, n_threads: int) -> float:
+        """Return how much of R[F] = `value`, without the ridge term, can be gained."""
+        if self.constants.minimum is not None:
+            return max(value - self.floor, 0.0)
+        if value > self.floor or gradient.norm == 0.0:
+            return rounded(max(value - self.floor, 0.0))
+        # The search for the floor, which moves each score on its own, did not get as far as this.
+        return usual_gap(gradient.norm, lambda size: self.slopes_left(F, gradient, size, n_threads))
+
+    def slopes_left(self, F: Array, gradient: Gradient, size: float, n_threads: int) -> float:
+        """Return how much of the slope is left after a step of `size` along −∇."""
+        return max(self.space.inner(self.evaluate(F - size * gradient.values)[1], gradient.values), 0.0)
+
     def curvature(self, base: Array) -> float:
-        """Return how R bends at the base: ‖∇‖²/(R − floor), one over Polyak's step, free of units."""
-        value, G = self.evaluate(base.copy())
-        gap = abs(value - (self.constants.minimum or 0.0))
-        return self.space.norm(G) ** 2 / max(gap, 1e-300) or 1.0
+        """Return how R bends at the base: one over Polyak's step, ‖∇‖²/(R − floor), free of units."""
+        F = base.copy()
+        value, gradient = self.advance(F, None, None, 1)
+        return gradient.norm**2 / max(self.gap(F, value, gradient, 1), 1e-300) or 1.0
 
     def best_shifts(self, at: Place, leaf: Any, n_leaves: int) -> Array:
         """Return what to add in each leaf to lower R, by a proximal step: the leaves are coupled."""
@@ -442,6 +467,42 @@ class Pointwise(Functional):
         """R[F] without the ridge term."""
         shares = ((self.part(rows), F[rows]) for rows in blocks(*F.shape))
         return sum(part.space.mean(part.loss.value(F, part.y)) for part, F in shares)
+
+    def search_floor(self) -> float:
+        """Add up the smallest losses of the rows."""
+        return self.space.mean(self.lowest_losses())
+
+    def lowest_losses(self) -> Array:
+        """Return about the smallest loss of each row for any scores."""
+        # Rows with the same targets have the same losses.
+        targets, inverse = np.unique(self.y, return_inverse=True, axis=0)
+        found = np.empty(len(targets))
+        for rows in blocks(len(targets), self.n_outputs):
+            y = targets[rows]
+            found[rows] = lowest(partial(self.loss.evaluate, y=y), (len(y), self.n_outputs), y)
+        return found[inverse.ravel()]
+
+    def gap(self, F: Array, value: float, gradient: Gradient, n_threads: int) -> float:
+        """Return how much of R[F] = `value` can be gained, outliers aside."""
+        gap = super().gap(F, value, gradient, n_threads)
+        return within_reach(gap, gradient.norm, lambda size: self.slopes_left(F, gradient, size, n_threads))
+
+    def slopes_left(self, F: Array, gradient: Gradient, size: float, n_threads: int) -> float:
+        """Return the mean length of what is left of the rows' gradients after a step of `size` along them."""
+        parts = list(self.parts())
+        lengths = [0.0] * len(parts)
+
+        def task(first: int, last: int) -> None:
+            for b in range(first, last):
+                rows, part = parts[b]
+                G = gradient.rows(rows)
+                after = part.evaluate(F[rows] - size * G)[1]
+                length = np.sqrt(np.einsum("nk,nk->n", G, G))
+                left = np.einsum("nk,nk->n", after, G).clip(0.0) / np.maximum(length, 1e-300)
+                lengths[b] = part.space.mean(left)
+
+        parallel.run(task, len(parts), 20.0 * F.size, n_threads if self.thread_safe else 1)
+        return sum(lengths)
 
     def prox(self, F: Array, size: float) -> Array | None:
         """Return the loss's `prox` at F."""

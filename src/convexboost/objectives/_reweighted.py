@@ -78,6 +78,10 @@ class Reweighted(Functional):
         """Let only equal losses tie."""
         return replace(self, kink=0.0)
 
+    def search_floor(self) -> float:
+        """Return R of the smallest losses of the rows."""
+        return self.reweight(self.rows.lowest_losses())[0]
+
     def value(self, F: Array) -> float:
         """R[F] without the ridge term."""
         return self.reweight(self.rows.loss.value(F, self.rows.y))[0]

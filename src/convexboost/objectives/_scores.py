@@ -82,6 +82,12 @@ class LocalScores:
         """Return a subgradient at F."""
         return self._evaluate()[1]
 
+    def gap(self) -> float:
+        """Return how much of R[F] can be gained."""
+        value = self.value()
+        assert self._plain is not None and self._loss is not None
+        return self.objective.gap(self._F, self._loss, self._plain, self._n_threads) + (value - self._loss)
+
     def along(self, direction: Direction) -> Ray:
         """Return R on the line through F along `direction`."""
         F, base, h = self.F, self.base, self._rows_of(direction)
@@ -185,10 +191,10 @@ class LocalScores:
 
     def _smooth(self, value: float, gradient: Gradient) -> Gradient:
         """Return the gradient of the Moreau envelope: the mean of subgradients on the way to the prox."""
-        floor = self.objective.constants.minimum or 0.0
-        if not value > floor or gradient.norm == 0.0:
+        gap = self.objective.gap(self._F, value, gradient, self._n_threads)
+        if gap == 0.0 or gradient.norm == 0.0:
             return gradient
-        size = self.objective.envelope * (value - floor) / gradient.norm**2
+        size = self.objective.envelope * gap / gradient.norm**2
         parts, F, G = list(self.objective.parts()), self._F, np.empty_like(self._F)
 
         def task(first: int, last: int) -> None:
