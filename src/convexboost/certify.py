@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -52,8 +53,10 @@ def certify(
 
     """
     for name, value in {"radius": radius, "weight": weight, "time_limit": time_limit}.items():
-        if value is not None and not value > 0.0:
+        if value is not None and not (isinstance(value, Real) and value > 0.0):
             raise ValueError(f"`{name}` must be positive, got {value!r}")
+    if not isinstance(polish, Integral):
+        raise ValueError(f"`polish` must be an integer, got {polish!r}")
     if polish < 0:
         raise ValueError(f"`polish` must not be negative, got {polish!r}")
     base = np.tile(model.start, (len(hypotheses.inputs), 1)) + (0.0 if offset is None else offset)

@@ -86,13 +86,13 @@ def resolve(
     """Turn "quantile", "quantile:0.9" or an object into an object; an error lists `offered`, or all."""
     if not isinstance(spec, str):
         return spec() if inspect.isclass(spec) else spec
-    name, _, argument = spec.partition(":")
+    name, colon, argument = spec.partition(":")
     if name not in classes:
         names = list(classes) if offered is None else offered
         raise ValueError(
             f"`{parameter}` must be one of {', '.join(names)}, got {spec!r}{suggest(spec, names)}"
         )
-    if not argument:
+    if not colon:
         return classes[name]()
     try:
         value = float(argument)

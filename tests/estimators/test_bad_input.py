@@ -1,5 +1,7 @@
 """What cannot work says so, names the parameter and its value, and does so before the first round."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -9,7 +11,7 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import StandardScaler
 
-from convexboost import ConvexBoostClassifier, ConvexBoostRegressor
+from convexboost import ConvexBoostClassifier, ConvexBoostRanker, ConvexBoostRegressor
 from convexboost.learners.stump import Stump
 from convexboost.objectives.quantile import Quantile
 from convexboost.objectives.softmax import Softmax
@@ -402,3 +404,138 @@ def test_a_failed_fit_does_not_spoil_a_fitted_model():
     with pytest.raises(ValueError, match="`l2`"):
         model.set_params(l2=-1).fit(X, Y)
     np.testing.assert_array_equal(model.predict(X), expected)
+
+
+# --- errors of other libraries name the parameter too ------------------------------------------------------
+
+ESTIMATORS = [ConvexBoostRegressor, ConvexBoostClassifier, ConvexBoostRanker]
+WORDS = [["a", "b", "c"]] * N
+BAD_INPUTS = {
+    "None": None,
+    "a word": "abc",
+    "a number": 3.0,
+    "one dimension": X[:, 0],
+    "three dimensions": X[:, :, None],
+    "ragged": [[1, 2], [3]] * (N // 2),
+    "a dict": {"a": [1] * N},
+    "empty": X[:0],
+    "no columns": X[:, :0],
+    "words": np.array(WORDS),
+    "bytes": np.array([[b"a"]] * N),
+    "infinite": np.abs(X) * np.inf,
+    "complex": X + 1j,
+    "objects": np.array([[object()] * 3] * N, object),
+    "a series": pd.Series(Y),
+    "a lazy frame": pl.DataFrame(X).lazy(),
+    "a frame of words": pd.DataFrame(WORDS),
+    "names of two kinds": pd.DataFrame(X, columns=["a", 1, 2]),
+}
+BAD_TARGETS = {
+    "three dimensions": np.zeros((N, 2, 2)),
+    "short": Y[:-1],
+    "a number": 3,
+    "a dict": {},
+    "words and numbers": np.array(["a", 1] * (N // 2), object),
+    "complex": Y + 1j,
+    "infinite": np.abs(Y) * np.inf,
+    "masked": np.ma.masked_array(np.round(Y), Y > 0),
+    "sparse": sp.csr_array(Y[:, None]),
+    "no columns": np.zeros((N, 0)),
+}
+BAD_NUMBERS = {"a word": "a", "words": ["a"] * N, "missing": [None] * N, "infinite": np.full(N, np.inf)}
+
+
+def bad_fit(estimator, X=X, y=None, qid=None, **fit):
+    if y is None:
+        y = Y if estimator is ConvexBoostRegressor else C
+    model, records = estimator(n_rounds=2, callbacks=[lambda record: records.append(record)]), []
+    if estimator is ConvexBoostRanker:
+        fit["qid"] = np.zeros(N) if qid is None else qid
+        fit |= {"qid_val": np.zeros(N)} if "X_val" in fit else {}
+    with pytest.raises((TypeError, ValueError)) as error:
+        model.fit(X, y, **fit)
+    assert records == []
+    return str(error.value)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("name", BAD_INPUTS)
+def test_inputs_are_named(estimator, name):
+    bad = BAD_INPUTS[name]
+    qid = np.zeros(0) if name == "empty" else None
+    assert re.search(r"\bX\b", bad_fit(estimator, X=bad, qid=qid))
+    if bad is not None:
+        assert re.search(r"\bX_val\b", bad_fit(estimator, X_val=bad, y_val=Y))
+    model = estimator(n_rounds=2)
+    model.fit(X, C, **({"qid": np.zeros(N)} if estimator is ConvexBoostRanker else {}))
+    with pytest.raises((TypeError, ValueError), match=r"\bX\b"):
+        model.predict(bad)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("name", BAD_TARGETS)
+def test_targets_are_named(estimator, name):
+    assert re.search(r"\by\b", bad_fit(estimator, y=BAD_TARGETS[name]))
+    assert re.search(r"\by_val\b", bad_fit(estimator, X_val=X, y_val=BAD_TARGETS[name]))
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("name", BAD_NUMBERS)
+@pytest.mark.parametrize("parameter", ["sample_weight", "offset", "query_weight"])
+def test_numbers_are_named(estimator, name, parameter):
+    if parameter == "query_weight" and estimator is not ConvexBoostRanker:
+        return
+    assert re.search(rf"\b{parameter}\b", bad_fit(estimator, **{parameter: BAD_NUMBERS[name]}))
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value"),
+    [
+        *(("random_state", value) for value in ("x", -1, 1.5, [])),
+        *(("verbose", value) for value in ("a", None, -1, 1.5, [], np.nan)),
+        *(("early_stopping", value) for value in (None, 2, [], np.array([True, False]))),
+        *(("certificate", value) for value in (None, "yes", [], np.array([1, 2]))),
+        *(("n_jobs", value) for value in (True, "a", [])),
+        *(("output", value) for value in ([], {}, np.array(["best", "last"]))),
+        *(("loss", value) for value in ("absolute:", "quantile:")),
+        ("categorical_features", [True, 0, 1]),
+    ],
+    ids=str,
+)
+def test_parameters_are_named(parameter, value):
+    model = ConvexBoostRegressor(**{"n_rounds": 2, parameter: value})
+    with pytest.raises(ValueError, match=rf"`{parameter}`"):
+        model.fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"radius": "a"},
+        {"weight": []},
+        {"time_limit": "a"},
+        {"polish": "a"},
+        {"polish": 1.5},
+        {"polish": None},
+    ],
+    ids=str,
+)
+def test_options_of_certify_are_named(options):
+    model = ConvexBoostRegressor("absolute", "stump", n_rounds=2).fit(X, Y)
+    with pytest.raises(ValueError, match=rf"`{next(iter(options))}` must"):
+        model.certify(X, Y, **options)
+
+
+def test_rows_of_diagnose_are_named():
+    model = ConvexBoostClassifier(n_rounds=2).fit(X, C)
+    with pytest.raises(ValueError, match="`y` holds a class that the model does not know: 7"):
+        model.diagnose(X, C + 7)
+
+
+def test_masked_entries_are_missing():
+    mask = np.random.default_rng(0).random(X.shape) < 0.3
+    expected = ConvexBoostRegressor(n_rounds=5).fit(np.where(mask, np.nan, X), Y)
+    model = ConvexBoostRegressor(n_rounds=5).fit(np.ma.masked_array(X, mask), Y)
+    np.testing.assert_array_equal(model.predict(X), expected.predict(X))
+    masked = model.predict(np.ma.masked_array(X, mask))
+    np.testing.assert_array_equal(masked, expected.predict(np.where(mask, np.nan, X)))

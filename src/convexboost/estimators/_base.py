@@ -35,7 +35,15 @@ from convexboost.checks import watch
 from convexboost.core import AdditiveModel, Array, Constants, FunctionSpace, in_range
 from convexboost.diagnosis import Diagnosis, NO_VALIDATION, Run, count_hypotheses, diagnose, number
 from convexboost.estimators import _rounds
-from convexboost.estimators._frames import Columns, column_names, has_times, is_frame, is_missing
+from convexboost.estimators._frames import (
+    Columns,
+    column_names,
+    has_times,
+    is_frame,
+    is_missing,
+    naming,
+    unmasked,
+)
 from convexboost.exact import MAX_NONZEROS
 from convexboost.learners._histogram import StumpLearner
 from convexboost.learners.classifier import Classifier
@@ -119,7 +127,8 @@ class BaseConvexBoost(BaseEstimator):
         self._check_parameters()
         loss, learner = self._loss(), self._learner()
         rows, n_classes = self._training_rows(X, y, sample_weight, offset, self._groups(loss, groups, X))
-        rng = check_random_state(self.random_state)
+        with naming("random_state"):
+            rng = check_random_state(self.random_state)
         validates = self._validates_inside(rows, X_val, loss, learner)
         rows, held_out = self._validation_rows(rows, X_val, y_val, groups_val, rng)
         objective = watch(self._objective(rows, loss, n_classes), loss)
@@ -310,9 +319,11 @@ class BaseConvexBoost(BaseEstimator):
         if y is None:
             raise ValueError("`certify` needs `y`: the targets are not kept in the model")
         model, X = self.model_, self._check_inputs(X)
-        targets = self._encode_validation_targets(y, "y")
-        check_consistent_length(X, targets)
-        weights = self._weigh_classes(y, _check_weight(sample_weight, X))
+        with naming("y"):
+            targets = self._encode_validation_targets(y, "y")
+            check_consistent_length(X, targets)
+        weights = np.ones(len(targets)) if sample_weight is None else _check_weight(sample_weight, X)
+        weights = self._weigh_classes(y, weights)
         rows = Rows(
             X,
             targets,
@@ -366,8 +377,9 @@ class BaseConvexBoost(BaseEstimator):
         X = _as_columns(X)
         self._columns = Columns.learn(X, self.categorical_features)
         X = self._check_inputs(X, reset=True)
-        y = self._check_targets(y)
-        check_consistent_length(X, y)
+        with naming("y"):
+            y = self._check_targets(unmasked(y))
+            check_consistent_length(X, y)
         weight = None if sample_weight is None else _check_weight(sample_weight, X)
         weight = self._weigh_classes(y, weight)
         offset = None if offset is None else _check_offset(offset, X.shape[0])
@@ -391,7 +403,8 @@ class BaseConvexBoost(BaseEstimator):
                 "`offset` and `X_val` cannot be combined: there is no offset for the validation rows"
             )
         X_val = self._check_inputs(X_val, parameter="X_val")
-        targets = self._encode_validation_targets(y_val)
+        with naming("y_val"):
+            targets = self._encode_validation_targets(unmasked(y_val))
         if X_val.shape[0] != len(targets):
             raise ValueError(f"`y_val` must have {X_val.shape[0]} rows like `X_val`, got {len(targets)}")
         groups = None
@@ -461,7 +474,11 @@ class BaseConvexBoost(BaseEstimator):
             "dtype": np.float64,
             "ensure_all_finite": "allow-nan" if tags.allow_nan else True,
         }
-        X = _as_columns(X)
+        X = _as_columns(X, parameter)
+        with naming(parameter):
+            return self._read_inputs(X, parameter, reset, options)
+
+    def _read_inputs(self, X: Any, parameter: str, reset: bool, options: dict[str, Any]) -> Any:
         if self._columns.plain and not is_frame(X) and not has_times(X):
             if parameter == "X":
                 return validate_data(self, X, reset=reset, **options)
@@ -544,9 +561,16 @@ class BaseConvexBoost(BaseEstimator):
             if not fine:
                 raise ValueError(f"`{name}` must be {wanted}, got {getattr(self, name)!r}")
 
+        def whole(value: Any) -> bool:
+            return isinstance(value, Integral) and not isinstance(value, bool)
+
+        def flag(name: str) -> bool:
+            value = getattr(self, name)
+            return isinstance(value, np.bool_ | Integral) and int(value) in (0, 1)
+
         def integer(name: str, *instead: str | None) -> None:
             value = getattr(self, name)
-            fine = isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
+            fine = whole(value) and int(value) >= 1
             other = isinstance(value, str | None) and value in instead
             need(name, fine or other, " or ".join(["a positive integer", *map(repr, instead)]))
 
@@ -557,7 +581,8 @@ class BaseConvexBoost(BaseEstimator):
         integer("n_rounds", "auto")
         integer("max_weak_learners", None)
         integer("n_iter_no_change")
-        need("output", self.output in OUTPUTS, f"one of {', '.join(OUTPUTS)}")
+        fine = isinstance(self.output, str) and self.output in OUTPUTS
+        need("output", fine, f"one of {', '.join(OUTPUTS)}")
         decay = self._is_auto("residual_decay") or (real("residual_decay") and 0 <= self.residual_decay <= 1)
         need("residual_decay", decay, "'auto' or in [0, 1]")
         envelope = self._is_auto("envelope") or (real("envelope") and self.envelope >= 0)
@@ -566,9 +591,9 @@ class BaseConvexBoost(BaseEstimator):
             "accuracy", self.accuracy is None or (real("accuracy") and self.accuracy > 0), "positive or None"
         )
         need("l2", real("l2") and self.l2 >= 0, "non-negative")
-        early = self._is_auto("early_stopping") or self.early_stopping in (True, False)
+        early = self._is_auto("early_stopping") or flag("early_stopping")
         need("early_stopping", early, "'auto', True or False")
-        need("certificate", self.certificate in (True, False), "True or False")
+        need("certificate", flag("certificate"), "True or False")
         gap = self.stop_when_gap_below
         need(
             "stop_when_gap_below",
@@ -583,7 +608,9 @@ class BaseConvexBoost(BaseEstimator):
         callbacks = self.callbacks
         fine = callbacks is None or (isinstance(callbacks, list | tuple) and all(map(callable, callbacks)))
         need("callbacks", fine, "a list of callables or None")
-        fine = self.n_jobs is None or (isinstance(self.n_jobs, Integral) and self.n_jobs != 0)
+        fine = isinstance(self.verbose, Integral) and int(self.verbose) >= 0
+        need("verbose", fine, "0, 1 or 2")
+        fine = self.n_jobs is None or (whole(self.n_jobs) and self.n_jobs != 0)
         need("n_jobs", fine, "None, -1 or a positive integer")
 
     def _loss(self) -> Any:
@@ -690,19 +717,22 @@ def _algorithm_name(algorithm: Any, residual_decay: float) -> str:
     return algorithm if isinstance(algorithm, str) else type(algorithm).__name__.lower()
 
 
-def _as_columns(X: Any) -> Any:
+def _as_columns(X: Any, parameter: str = "X") -> Any:
     """Return lists and such as arrays; what has columns already stays as it is."""
     if is_frame(X) or sp.issparse(X) or (isinstance(X, np.ndarray) and X.ndim == 2):
-        return X
-    return check_array(X, dtype=None, ensure_all_finite=False, accept_sparse=True)
+        return unmasked(X)
+    with naming(parameter):
+        return check_array(X, dtype=None, ensure_all_finite=False, accept_sparse=True)
 
 
 def _n_rows(X: Any) -> int:
-    return int(_num_samples(X))
+    with naming("X"):
+        return int(_num_samples(X))
 
 
 def _check_weight(given: Any, X: Any) -> Array:
-    weight = _check_sample_weight(given, X, dtype=np.float64)
+    with naming("sample_weight"):
+        weight = _check_sample_weight(given, X, dtype=np.float64)
     if (weight < 0).any():
         raise ValueError(f"`sample_weight` must not be negative, got {weight.min():g}")
     if not (weight > 0).any():
@@ -720,7 +750,8 @@ def _check_labels(given: Any, name: str, n_rows: int) -> NDArray[Any]:
 
 
 def _check_offset(offset: Any, n_samples: int) -> Array:
-    offset = check_array(offset, ensure_2d=False, dtype=np.float64, input_name="offset")
+    with naming("offset"):
+        offset = check_array(offset, ensure_2d=False, dtype=np.float64, input_name="offset")
     if len(offset) != n_samples:
         raise ValueError(f"`offset` must have {n_samples} rows like `X`, got {len(offset)}")
     return np.asarray(offset.reshape(n_samples, -1))

@@ -6,7 +6,10 @@ whatever their unit; NaT is a missing value.  A column must hold the same kind o
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -34,9 +37,27 @@ NUMERIC = (NUMBERS, DATETIMES, ZONED, DURATIONS)
 PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9, "ps": 10**12, "fs": 10**15, "as": 10**18}
 
 
+@contextmanager
+def naming(parameter: str) -> Iterator[None]:
+    """Let the errors of scikit-learn and NumPy say which parameter they are about."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        if parameter in re.findall(r"\w+", str(error)):
+            raise
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"`{parameter}` cannot be used: {error}") from None
+
+
 def is_frame(X: Any) -> bool:
     """Return whether X has named, typed columns (pandas, polars)."""
-    return hasattr(X, "columns") and hasattr(X, "dtypes") and hasattr(X, "shape")
+    return hasattr(X, "shape") and hasattr(X, "columns") and hasattr(X, "dtypes")
+
+
+def unmasked(values: Any) -> Any:
+    """Return a masked array with NaN where it is masked, as others ignore the mask."""
+    masked = isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values)
+    return values.astype(float).filled(np.nan) if masked else values
 
 
 def has_times(X: Any) -> bool:
@@ -240,6 +261,10 @@ def is_missing(value: Any) -> bool:
     return value is None or type(value).__name__ == "NAType" or bool(np.all(value != value))
 
 
+def _is_number(column: Any) -> bool:
+    return isinstance(column, Integral) and not isinstance(column, bool)
+
+
 def _mask(X: Any, categorical_features: Any) -> NDArray[np.bool_]:
     mask = np.zeros(X.shape[1], bool)
     if categorical_features is None:
@@ -265,7 +290,7 @@ def _mask(X: Any, categorical_features: Any) -> NDArray[np.bool_]:
             if not is_frame(X) or column not in list(X.columns):
                 raise ValueError(f"`categorical_features` names column {column!r}, which `X` does not have")
             mask[list(X.columns).index(column)] = True
-        elif not isinstance(column, Integral) or not 0 <= int(column) < X.shape[1]:
+        elif not _is_number(column) or not 0 <= int(column) < X.shape[1]:
             raise ValueError(
                 f"`categorical_features` must lie between 0 and {X.shape[1] - 1}, got {column!r}"
             )

@@ -13,6 +13,7 @@ from sklearn.model_selection import train_test_split
 
 from convexboost.core import Array, FunctionSpace
 from convexboost.diagnosis import Trial
+from convexboost.estimators._frames import naming
 from convexboost.learners.tree import LEAVES, Tree
 
 MAX_ROWS = 5000
@@ -63,7 +64,8 @@ def run(model: Any, X: Any, y: Any) -> list[Trial]:
 
 def validation(model: Any, X: Any, y: Any) -> Array:
     """Return the loss on these rows after each round of the model, NaN where it has no more rounds."""
-    targets = model._encode_validation_targets(y)
+    with naming("y"):
+        targets = model._encode_validation_targets(y, "y")
     X = model._check_inputs(X)
     if X.shape[0] != len(targets):
         raise ValueError(f"`y` must have {X.shape[0]} rows like `X`, got {len(targets)}")

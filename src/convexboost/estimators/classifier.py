@@ -194,6 +194,11 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
             raise ValueError(f"`y` must not contain missing labels, got {missing[0]!r}")
         if y.dtype.kind == "f":
             assert_all_finite(y, input_name="y", estimator_name=type(self).__name__)
+        try:
+            sorted(set(y) if y.dtype == object else ())
+        except TypeError:
+            kinds = sorted({type(label).__name__ for label in y})
+            raise ValueError(f"`y` must hold labels of one kind, got {' and '.join(kinds)}") from None
         check_classification_targets(y)
         return y
 

@@ -15,7 +15,7 @@ from convexboost.certificates import Certificate
 from convexboost.core import Array, in_range, shown
 from convexboost.diagnosis import Diagnosis
 from convexboost.estimators._base import BaseConvexBoost, Rows, _check_labels, _check_weight, _n_rows
-from convexboost.estimators._frames import refuse_times
+from convexboost.estimators._frames import naming, refuse_times
 from convexboost.kernels.ranking import Pairs
 from convexboost.metrics import ndcg
 from convexboost.objectives._base import Groups, Loss
@@ -143,7 +143,9 @@ class ConvexBoostRanker(BaseConvexBoost):
                 "set_fit_request(qid=True).set_score_request(qid=True) first, or give a scorer that knows "
                 "the queries: scoring=lambda model, X, y: model.score(X, y, qid[X.index]) for a data frame X"
             )
-        return ndcg(self._check_targets(y), self.predict(X), _queries(qid, X).numbers)
+        with naming("y"):
+            y = self._check_targets(y)
+        return ndcg(y, self.predict(X), _queries(qid, X).numbers)
 
     def certify(  # type: ignore[override]
         self,
@@ -239,7 +241,8 @@ def _weighted(X: Any, qid: Any, sample_weight: Any, query_weight: Any) -> tuple[
     if query_weight is None:
         return qid, sample_weight
     groups = _queries(qid, X)
-    weight = check_array(query_weight, ensure_2d=False, dtype=np.float64, input_name="query_weight")
+    with naming("query_weight"):
+        weight = check_array(query_weight, ensure_2d=False, dtype=np.float64, input_name="query_weight")
     if weight.shape != groups.labels.shape:
         raise ValueError(
             f"`query_weight` must have shape {groups.labels.shape}: one number per row, got {weight.shape}"
