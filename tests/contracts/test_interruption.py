@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import sklearn.tree
 
-from convexboost.core import FunctionSpace
+from convexboost.core import Constants, FunctionSpace
 from convexboost.learners.additive import Additive
 from convexboost.learners.network import Network
 from convexboost.learners.stump import Stump
@@ -153,7 +153,7 @@ def test_interrupted_everywhere(name):
 class Fails:
     """Half the squared error that raises in its n-th evaluation."""
 
-    constants = {"minimum": 0.0}
+    constants = Constants(minimum=0.0)
 
     def __init__(self, at):
         self.at, self.count = at, 0

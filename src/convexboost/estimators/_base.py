@@ -144,11 +144,9 @@ class BaseConvexBoost(BaseEstimator):
         if result.kind == "interrupted" and len(result.records) == 1:  # there is nothing to keep
             raise KeyboardInterrupt
         if result.failed:
-            warnings.warn(
-                f"{result.reason}. The best iterate is kept; {self._advice(result.kind, learner, objective)}.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+            advice = self._advice(result.kind, learner, objective)
+            message = f"{result.reason}. The best iterate is kept; {advice}."
+            warnings.warn(message, ConvergenceWarning, stacklevel=3)
         self.loss_ = loss
         self.constants_ = objective.constants
         self.model_: AdditiveModel = result.model
