@@ -464,7 +464,8 @@ def boost(
     Returns
     -------
     Result
-        The model, the records of all rounds, and why training stopped.
+        The model, the records of all rounds, and why training stopped.  Ctrl-C stops it too
+        (`kind` "interrupted"): what is returned is that of a run with as many rounds as were finished.
 
     """
     if output not in OUTPUTS:
