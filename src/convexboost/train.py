@@ -285,8 +285,10 @@ class Training:
             return None
         self._recover()
         state = self.watch.state()
+        self._is_whole = False  # a certificate ends a block of rounds, but training may go on
         certificate = self.watch.certificate(self.progress.F)
-        self.watch.restore(state)  # it ended its block of rounds, but training may go on
+        self.watch.restore(state)
+        self._is_whole = True
         return certificate
 
     def state(self) -> dict[str, Any]:

@@ -197,6 +197,19 @@ def test_a_second_interruption_while_the_first_is_repaired():
     same(everything(run), twin("residual", done)[0])
 
 
+@pytest.mark.parametrize("name", [name for name, (*_, certificate) in CASES.items() if certificate])
+def test_interrupted_while_the_certificate_is_made(name):
+    run = training(name, 3)
+    run.run()
+    run.result("best")  # what is found only once
+    with Interrupter(0) as trace:
+        run.result("best")
+    for at in range(1, trace.count - 2, max(trace.count // 15, 1)):
+        with Interrupter(at), pytest.raises(KeyboardInterrupt):
+            run.result("best")
+        same(everything(run), twin(name, 3)[0])
+
+
 def test_a_state_and_a_result_do_not_change_the_run():
     for name in CASES:
         run = training(name)
