@@ -999,7 +999,7 @@ def test_a_users_own_error_comes_out_as_it_is():
     def broken(F, y):
         raise ValueError("my own words")
 
-    with pytest.raises(ValueError, match="^my own words$"):
+    with pytest.raises(ValueError, match=r"^my own words$"):
         as_loss(rows(broken)).evaluate(np.zeros((3, 1)), np.zeros((3, 1)))
 
 

@@ -162,7 +162,10 @@ class Scripted:
         ([5.0, 1.0, 1.0 - 1e-15, 1.0 - 3e-16], 1),  # a plateau: the first, not the lowest by rounding
         ([1.0, 1.0 + 2e-16, 1.0 - 2e-16, 1.0], 0),
         ([5.0, 1.0 + 1e-10, 1.0, 2.0], 2),  # a difference that is not rounding
-        ([5.0, *(1.0 - 3e-12 * t for t in range(6)), 2.0], 5),  # slow progress adds up: within 5e-12 of the end
+        (
+            [5.0, *(1.0 - 3e-12 * t for t in range(6)), 2.0],
+            5,
+        ),  # slow progress adds up
         ([-1e6, -1e6 - 1e-9, -1e6 - 1.0, 0.0], 2),
         ([math.nan, 3.0, math.nan, 2.0, 2.0 - 1e-15], 3),
         ([math.inf, 3.0, 2.0], 2),
@@ -247,6 +250,42 @@ def test_ordinary_bumps_are_not_divergence(algorithm):
     assert max(result.history["objective"]) > 1.5 * result.records[0].objective
     assert not result.diverged
     assert len(result.records) == 21
+
+
+class NotANumber(Absolute):
+    """The absolute error; NaN beyond a score."""
+
+    limit: ClassVar[float] = 0.5
+
+    def evaluate(self, F, y):
+        losses, G = super().evaluate(F, y)
+        return np.where(np.abs(F[:, 0]) > self.limit, np.nan, losses), G
+
+
+@pytest.mark.parametrize("output", ["best", "last", "average"])
+def test_a_value_that_is_not_a_number_is_called_that(output):
+    result = run(loss=NotANumber(), start=np.zeros(1), step="constant:0.1", n_rounds=200, output=output)
+    last = result.records[-1]
+    assert math.isnan(last.objective)
+    assert (result.kind, result.failed, result.diverged) == ("not_a_number", True, False)
+    largest = np.abs(result.path.predict(X)).max()
+    assert result.reason == f"the objective became NaN in round {last.round}, at scores up to {largest:.3g}"
+    assert result.best_round == int(np.nanargmin(result.history["objective"])) < last.round
+    np.testing.assert_array_equal(result.model.predict(X), result.path.truncate(result.best_round).predict(X))
+
+
+def test_an_objective_that_falls_for_ever():
+    class Bottomless(Absolute):
+        def evaluate(self, F, y):
+            losses, G = super().evaluate(F, y)
+            return np.where(np.abs(F[:, 0]) > 0.5, -np.inf, losses), G
+
+        def constants(self, n_outputs):
+            return Constants()
+
+    result = run(loss=Bottomless(), start=np.zeros(1), step="constant:0.1", n_rounds=200)
+    assert result.kind == "diverged"
+    assert "fell from" in result.reason
 
 
 # --- callbacks and interruption ----------------------------------------------------------------------------

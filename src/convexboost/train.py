@@ -299,8 +299,10 @@ class Training:
             return None
         self._recover()
         state = self.watch.state()
+        self._is_whole = False  # a certificate ends a block of rounds, but training may go on
         certificate = self.watch.certificate(self.progress.F)
-        self.watch.restore(state)  # it ended its block of rounds, but training may go on
+        self.watch.restore(state)
+        self._is_whole = True
         return certificate
 
     def state(self) -> dict[str, Any]:
@@ -486,7 +488,8 @@ def boost(
     Returns
     -------
     Result
-        The model, the records of all rounds, and why training stopped.
+        The model, the records of all rounds, and why training stopped.  Ctrl-C stops it too
+        (`kind` "interrupted"): what is returned is that of a run with as many rounds as were finished.
 
     """
     if output not in OUTPUTS:

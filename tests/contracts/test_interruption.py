@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import sklearn.tree
 
-from convexboost.core import FunctionSpace
+from convexboost.core import Constants, FunctionSpace
 from convexboost.learners.additive import Additive
 from convexboost.learners.network import Network
 from convexboost.learners.stump import Stump
@@ -153,7 +153,7 @@ def test_interrupted_everywhere(name):
 class Fails:
     """Half the squared error that raises in its n-th evaluation."""
 
-    constants = {"minimum": 0.0}
+    constants = Constants(minimum=0.0)
 
     def __init__(self, at):
         self.at, self.count = at, 0
@@ -195,6 +195,19 @@ def test_a_second_interruption_while_the_first_is_repaired():
             run.state()
         assert len(run.records) - 1 == run.model.n_rounds == done
     same(everything(run), twin("residual", done)[0])
+
+
+@pytest.mark.parametrize("name", [name for name, (*_, certificate) in CASES.items() if certificate])
+def test_interrupted_while_the_certificate_is_made(name):
+    run = training(name, 3)
+    run.run()
+    run.result("best")  # what is found only once
+    with Interrupter(0) as trace:
+        run.result("best")
+    for at in range(1, trace.count - 2, max(trace.count // 15, 1)):
+        with Interrupter(at), pytest.raises(KeyboardInterrupt):
+            run.result("best")
+        same(everything(run), twin(name, 3)[0])
 
 
 def test_a_state_and_a_result_do_not_change_the_run():

@@ -925,6 +925,50 @@ def test_divergence_warns_and_leaves_a_finite_model(loss, output):
     assert np.isfinite(model.predict(NEW)).all()
 
 
+class Explodes:
+    """Half the squared error, and a multiple of it from round 10 on."""
+
+    def __init__(self, late):
+        self.late, self.factor = late, 1.0
+
+    def evaluate(self, F, y):
+        return self.factor * 0.5 * ((F - y) ** 2).sum(axis=1), self.factor * (F - y)
+
+    def see(self, record):
+        self.factor = self.late if record.round == 10 else self.factor
+
+
+NAN = r"became NaN in round 11, at scores up to .*check_objective"
+
+
+@pytest.mark.parametrize(
+    ("late", "step", "kind", "message"),
+    [
+        (1e9, "auto", "diverged", "algorithm='naive' with step='line_search' cannot raise the objective"),
+        (1e9, "inverse_sqrt", "diverged", "a decaying step like step='auto' avoids this"),
+        (np.nan, "auto", "not_a_number", r"became NaN in round .*, at scores up to .*check_objective"),
+        (
+            np.nan,
+            "constant:0.1",
+            "not_a_number",
+            r"became NaN in round .*, at scores up to .*check_objective",
+        ),
+    ],
+)
+def test_the_advice_is_never_the_step_in_use(late, step, kind, message):
+    loss = Explodes(late)
+    model = regressor(loss, learner="stump", step=step, n_rounds=100, callbacks=[loss.see])
+    with pytest.warns(ConvergenceWarning, match=message) as caught:
+        model.fit(X, Y)
+    assert f"step='{step}'" not in str(caught[0].message)
+    assert ("diverged" in str(caught[0].message)) == (kind == "diverged")
+    assert model.stop_kind_ == kind
+    assert np.isfinite(model.predict(NEW)).all()
+    found = model.diagnose()
+    assert ("not_a_number" in found.rules) == (kind == "not_a_number")
+    assert ("step_too_large" in found.rules) == (kind == "diverged")
+
+
 @pytest.mark.parametrize("output", ["best", "last", "average"])
 def test_divergence_keeps_the_best_iterate(output):
     """That is what the warning says."""

@@ -1,7 +1,5 @@
 """A fit that raises leaves an estimator as it was; Ctrl-C in the rounds leaves a model of those finished."""
 
-import warnings
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -154,7 +152,10 @@ def test_interrupted_in_the_rounds_the_model_is_that_of_the_finished_rounds():
         if record.round == 2:
             raise KeyboardInterrupt
 
-    for learner, options in (("stump", {"certificate": True, "l2": 0.1}), ("tree", {"early_stopping": False})):
+    for learner, options in (
+        ("stump", {"certificate": True, "l2": 0.1}),
+        ("tree", {"early_stopping": False}),
+    ):
         model = ConvexBoostRegressor("huber", learner, n_rounds=6, n_jobs=1, random_state=0, **options)
         stopped = clone(model).set_params(n_rounds=2).fit(X, Y)
         model.set_params(callbacks=[interrupt]).fit(X, Y)
@@ -178,8 +179,7 @@ def test_no_round_finished_no_model():
 
 def test_a_warning_made_an_error_changes_nothing():
     model = ConvexBoostRegressor(learner="stump", step="constant:1e6")
-    with warnings.catch_warnings(), pytest.raises(ConvergenceWarning):
-        warnings.simplefilter("error")
+    with pytest.raises(ConvergenceWarning):  # warnings are errors in these tests
         model.fit(X, Y)
     with pytest.raises(NotFittedError):
         model.predict(X)

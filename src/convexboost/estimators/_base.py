@@ -156,18 +156,16 @@ class BaseConvexBoost(BaseEstimator):
         if result.kind == "interrupted" and len(result.records) == 1:  # there is nothing to keep
             raise KeyboardInterrupt
         if result.failed:
-            warnings.warn(
-                f"{result.reason}. The best iterate is kept; {self._advice(result.kind, learner, objective)}.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+            advice = self._advice(result.kind, learner, objective)
+            message = f"{result.reason}. The best iterate is kept; {advice}."
+            warnings.warn(message, ConvergenceWarning, stacklevel=3)
         elif _learnt_nothing(result.history):
-            warnings.warn(
-                f"none of {len(result.records) - 1} rounds lowered the objective, {result.records[0].objective:.6g}"
-                ", so the model is a constant: the steps may be too large; step='line_search' finds others.",
-                ConvergenceWarning,
-                stacklevel=3,
+            message = (
+                f"none of {result.records[-1].round} rounds lowered the objective, "
+                f"{result.records[0].objective:.6g}, so the model is a constant: the steps may be too large; "
+                "step='line_search' finds others."
             )
+            warnings.warn(message, ConvergenceWarning, stacklevel=3)
         self.loss_ = loss
         self.constants_ = objective.constants
         self.model_: AdditiveModel = result.model

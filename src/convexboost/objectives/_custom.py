@@ -14,9 +14,9 @@ The arrays are for reading only: a method that writes into one is an error.
 
 All else is optional: `n_outputs` (scores per row, where the targets do not say), `constants` (Lipschitz
 constant, smoothness, strong convexity, minimum: a `Constants` or a dict), `start(y, weight)` (the constant to
-start from), `link(F)` (what predictions should be, a row per row), `prox(F, y, size)`, `task`, `name`, `thread_safe` (False
-if `evaluate`, which gets blocks of rows, must not run in two threads at once).  `as_loss(object)` makes a
-`Loss` of it, which can be added to others and so on; estimators do that by themselves.
+start from), `link(F)` (what predictions should be, (n, k)), `prox(F, y, size)`, `task`, `name`, `thread_safe`
+(False if `evaluate`, which gets blocks of rows, must not run in two threads at once).  `as_loss(object)`
+makes a `Loss` of it, which can be added to others and so on; estimators do that by themselves.
 """
 
 from __future__ import annotations
@@ -35,9 +35,18 @@ from convexboost.core import Array, Constants, FunctionSpace, Gradient, PairGrad
 from convexboost.objectives._base import Functional, Groups, Loss, Pointwise, RowLoss, prepare
 from convexboost.objectives._scores import Lookup
 
-#: What code raises that cannot work on arrays which it must not write to: NumPy and Cython, compiled code with
-#: fixed signatures, Numba, PyTorch where warnings are errors.
+#: What code may raise that is given arrays it cannot write to: NumPy and Cython, compiled code with fixed
+#: signatures, Numba, PyTorch where warnings are errors.
 REFUSALS = (ValueError, TypeError, NumbaError, UserWarning)
+#: What the arguments of a user's methods are called.
+ARGUMENTS = {
+    "evaluate": ("F", "y"),
+    "total": ("F", "y"),
+    "value": ("F", "y"),
+    "prox": ("F", "y", "size"),
+    "start": ("y", "weight"),
+    "link": ("F",),
+}
 #: What `total` and `value` may ask for beyond F and y.
 EXTRAS = ("weight", "groups", "qid", "group_weight")
 
@@ -109,23 +118,17 @@ class _Custom:
         try:
             return call(*map(_locked, arguments), **{name: _locked(x) for name, x in named.items()})
         except REFUSALS:
-            copies = [x.copy() if isinstance(x, np.ndarray) else x for x in (*arguments, *named.values())]
-            positional, rest = copies[: len(arguments)], copies[len(arguments) :]
-            found = call(*positional, **dict(zip(named, rest, strict=True)))
-        names = [*self._names(method)[: len(arguments)], *named]
-        for name, given, copy in zip(names, (*arguments, *named.values()), copies, strict=True):
-            rows = np.flatnonzero(_differs(given, copy)) if isinstance(given, np.ndarray) else ()
+            given = dict(zip(ARGUMENTS[method], arguments, strict=True)) | named
+            copies = {name: x.copy() if isinstance(x, np.ndarray) else x for name, x in given.items()}
+            found = call(*list(copies.values())[: len(arguments)], **{name: copies[name] for name in named})
+        for name, x in given.items():
+            rows = np.flatnonzero(_differs(x, copies[name])) if isinstance(x, np.ndarray) else np.empty(0)
             if len(rows):
                 raise ObjectiveError(
                     f"`{method}` of {self.name} writes into `{name}`, e.g. in row {rows[0]}. Work on a copy: "
                     "the arrays belong to the training."
                 )
         return found
-
-    @staticmethod
-    def _names(method: str) -> tuple[str, ...]:
-        """Return what the arguments of a method are called in the documentation."""
-        return {"start": ("y", "weight"), "prox": ("F", "y", "size")}.get(method, ("F", "y"))
 
     @property
     def name(self) -> str:
