@@ -1,9 +1,13 @@
 """early_stopping="auto" with trees: rounds chosen by validation inside the training rows, a fit on all."""
 
+import math
+from typing import ClassVar
+
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from scipy.special import xlogy
 from sklearn.base import clone
 from sklearn.datasets import make_friedman1
 
@@ -339,3 +343,60 @@ def test_a_loss_of_a_user():
 def test_bad_values(value):
     with pytest.raises(ValueError, match=r"`early_stopping` must be 'auto', True or False, got "):
         make(ConvexBoostRegressor, early_stopping=value).fit(X, Y)
+
+
+# --- parts of the rows without a best constant of their own ------------------------------------------------
+
+
+class Counts:
+    """A user's Poisson loss: its start does not exist where no event was seen."""
+
+    constants: ClassVar = {"minimum": 0.0}
+
+    def evaluate(self, F, y):
+        return (np.exp(F) - y * F + xlogy(y, y) - y).sum(axis=1), np.exp(F) - y
+
+    def start(self, y, weight):
+        return [math.log(weight @ y[:, 0])]
+
+    def link(self, F):
+        return np.exp(F)
+
+
+def rare_events(seed, n=300, events=3):
+    rng = np.random.default_rng(seed)
+    A, y = rng.normal(size=(n, 3)), np.zeros(n)
+    y[rng.choice(n, events, replace=False)] = 1.0
+    return A, y
+
+
+def in_one_fold(seed):
+    """Return whether all events lie in one fold: then its training part has none."""
+    A, y = rare_events(seed)
+    return len(np.unique(_rounds.folds_of_rows(A, y[:, None], None, False)[y > 0.0])) == 1
+
+
+@pytest.mark.parametrize("loss", ["poisson", Counts()])
+def test_a_fold_without_an_event(loss):
+    """It starts where all rows start; weight 2 is still the row twice."""
+    seeds = [seed for seed in range(60) if in_one_fold(seed)]
+    assert len(seeds) >= 3
+    model = make(ConvexBoostRegressor, loss=loss, n_rounds=5)
+    for seed in seeds:
+        A, y = rare_events(seed)
+        found = clone(model).fit(A, y)
+        assert np.isfinite(found.validation_curve_).all()
+        assert 0.002 < found.predict(A).mean() < 0.05  # the mean of y is 0.01
+    counts = np.random.default_rng(0).integers(2, 4, len(y))
+    copies = np.repeat(np.arange(len(y)), counts)
+    a, b = clone(model).fit(A, y, counts), clone(model).fit(A[copies], y[copies])
+    np.testing.assert_allclose(a.predict(A), b.predict(A), rtol=1e-9)
+
+
+@pytest.mark.parametrize("loss", ["poisson", Counts()])
+def test_no_event_left_after_holding_out(loss):
+    """A single event, in the validation part of some seeds."""
+    A, y = rare_events(0, 60, 1)
+    for seed in range(12):
+        model = make(ConvexBoostRegressor, loss=loss, n_rounds=3, early_stopping=True, random_state=seed)
+        assert np.isfinite(model.fit(A, y).predict(A)).all()

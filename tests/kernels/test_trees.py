@@ -129,7 +129,7 @@ def test_split(binned, categorical, seed, n_outputs):
         np.array(categorical),
         monotone,
         real.sum(axis=0),
-        np.array([rules["least"], 2.5, 0.0 if seed is None else 1.0]),
+        np.array([rules["least"], 2.5, 0.0 if seed is None else 1.0, 0.0]),
         0 if seed is None else seed,
         3,
         mask,
@@ -154,7 +154,7 @@ def test_one_output_is_a_vector_of_one(sign, missing):
         for V in (np.ascontiguousarray(wide[:, :2]), wide):
             hist, mask = np.zeros((2 << 8, V.shape[1]), np.int32), np.zeros(4, np.uint64)
             add_histogram(codes, SHIFT, V, np.arange(n, dtype=np.int32), 0, n, hist)
-            kinds, signs, rules = np.zeros(2, bool), np.full(2, sign), np.array([5.0, 1.5, 0.0])
+            kinds, signs, rules = np.zeros(2, bool), np.full(2, sign), np.array([5.0, 1.5, 0.0, 0.0])
             total = V.sum(axis=0).astype(float)
             gain, feature = find_split(hist, SHIFT, n_bins, kinds, signs, total, rules, 0, 0, mask)
             found.append((gain, feature, bits(mask, 256)))

@@ -156,18 +156,29 @@ def test_categories_not_met():
     assert leaves[0] != leaves[1] == leaves[2] == leaves[3]
 
 
-def test_best_subset_of_categories_for_one_output():
-    rng = np.random.default_rng(0)
-    x = rng.integers(0, 7, 300)
-    V = rng.normal(size=7)[x] + 0.3 * rng.normal(size=300)
-    H = bound(Tree(max_leaves=2, min_samples_leaf=1), x[:, None].astype(float), categorical=[0])
-    best = 0.0
-    for size in range(1, 7):
-        for subset in itertools.combinations(range(7), size):
-            left = np.isin(x, subset)
-            if 0 < left.sum() < 300:
-                best = max(best, left.mean() * V[left].mean() ** 2 + (~left).mean() * V[~left].mean() ** 2)
-    assert project(H, V[:, None]).norm ** 2 == pytest.approx(best, rel=1e-9)
+@pytest.mark.parametrize("leaf_l2", [0.0, 5.0])
+@pytest.mark.parametrize("seed", range(20))
+def test_best_subset_of_categories_for_one_output(seed, leaf_l2):
+    """Missing values are a category, too."""
+    rng = np.random.default_rng(seed)
+    x, n = rng.integers(0, 7, 100).astype(float), 100
+    x[rng.random(n) < 0.1] = np.nan
+    kind = np.nan_to_num(x, nan=7.0).astype(int)
+    V, w = rng.normal(size=8)[kind] + rng.normal(size=n), rng.integers(1, 4, n)
+    H = bound(Tree(max_leaves=2, min_samples_leaf=1, leaf_l2=leaf_l2), x[:, None], w, categorical=[0])
+    mass, sums = np.bincount(kind, w, 8), np.bincount(kind, w * V, 8)
+
+    def score(subset):
+        return sums[subset].sum() ** 2 / (mass[subset].sum() + leaf_l2)
+
+    def score_of_cut(left):
+        left = np.asarray(left)
+        return score(left) + score(np.setdiff1d(np.arange(8), left))
+
+    cuts = (cut for size in range(1, 8) for cut in itertools.combinations(range(8), size))
+    tree, _ = H.grow(V[:, None], H.space.norm(V[:, None]), rng)
+    found = np.unique(kind[H.inputs.leaves(tree) == 0])
+    assert score_of_cut(found) == pytest.approx(max(map(score_of_cut, cuts)), rel=1e-9)
 
 
 @pytest.mark.parametrize("n_outputs", [1, 2])
@@ -363,6 +374,30 @@ def test_nearest_monotone_values_are_a_projection(seed):
         assert mass @ (found[:, k] * (values - found)[:, k]) == pytest.approx(0.0, abs=1e-9)
         assert mass @ (values - found)[:, k] == pytest.approx(0.0, abs=1e-9)
     np.testing.assert_array_equal(nearest_monotone(tree, found, means(found, mass)), found)
+
+
+def test_an_output_that_does_not_move_does_not_forbid_a_split():
+    """Its means are equal on both sides, but for the rounding of targets to whole numbers."""
+    for seed in range(400):
+        rng = np.random.default_rng(seed)
+        n, n_outputs, sign = int(rng.integers(6, 60)), int(rng.choice([2, 3, 4])), rng.choice([-1, 0, 1])
+        X = rng.integers(0, 5, (n, 2)).astype(float)
+        whole, w = rng.integers(-2, 3, (n, n_outputs)), rng.integers(1, 4, n)
+        H = bound(Tree(max_leaves=6, min_samples_leaf=1, monotone=[1, sign]), X, w)
+        V = whole / 7.0
+        if not V.any():
+            continue
+        tree, _ = H.grow(V, H.space.norm(V), rng)
+        if len(tree.values) == 6:
+            continue
+        leaf = H.inputs.leaves(tree)
+        for rows in (np.flatnonzero(leaf == number) for number in range(len(tree.values))):
+            for j, cut in itertools.product(range(2), range(4)):
+                left, right = rows[X[rows, j] <= cut], rows[X[rows, j] > cut]
+                (a, A), (b, B) = ((w[side].sum(), w[side] @ whole[side]) for side in (left, right))
+                rises = a * B - b * A  # whole numbers
+                allowed = len(left) and len(right) and (H.monotone[j] * rises >= 0).all()
+                assert not (allowed and rises.any()), f"seed {seed}: it stops although a split is allowed"
 
 
 def test_constrained_projection_keeps_its_sign():

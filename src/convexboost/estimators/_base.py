@@ -130,9 +130,11 @@ class BaseConvexBoost(BaseEstimator):
         with naming("random_state"):
             rng = check_random_state(self.random_state)
         validates = self._validates_inside(rows, X_val, loss, learner)
+        whole = rows
         rows, held_out = self._validation_rows(rows, X_val, y_val, groups_val, rng)
         objective = watch(self._objective(rows, loss, n_classes), loss)
-        train = partial(self._train, loss=loss, learner=learner, n_classes=n_classes, seed=rng.randint(2**31))
+        seed = rng.randint(2**31)
+        train = partial(self._train, whole=whole, loss=loss, learner=learner, n_classes=n_classes, seed=seed)
         self.validation_curve_ = self._validate_inside(rows, loss, train) if validates else None
         n_rounds = self._most_rounds(validated=False)
         if self.validation_curve_ is not None:
@@ -187,6 +189,7 @@ class BaseConvexBoost(BaseEstimator):
         held_out: Rows | None,
         objective: Functional,
         *,
+        whole: Rows,
         loss: Loss,
         learner: Any,
         n_classes: int | None,
@@ -201,7 +204,9 @@ class BaseConvexBoost(BaseEstimator):
             learner = learner.suited_to(self._task, objective.envelope > 0.0)
         hypotheses = self._bind(learner, rows, objective.space)
         _check_columns(rows.offset, objective.n_outputs)
-        start = objective.start() if rows.offset is None else np.zeros(objective.n_outputs)
+        start = np.zeros(objective.n_outputs)
+        if rows.offset is None:
+            start = self._start(rows, objective, whole, loss, n_classes)
         validation = None
         if held_out is not None:
             inputs = hypotheses.mapper.prepare(held_out.X)
@@ -219,6 +224,20 @@ class BaseConvexBoost(BaseEstimator):
             random_state=np.random.default_rng(seed),
             **options,
         )
+
+    def _start(
+        self, rows: Rows, objective: Functional, whole: Rows, loss: Loss, n_classes: int | None
+    ) -> Array:
+        """Return the best constant; where a part of the rows has none, that of all rows.
+
+        A fold may have no event to take the log of a mean from.
+        """
+        try:
+            return objective.start()
+        except (ValueError, ArithmeticError):
+            if rows is whole:
+                raise
+            return self._objective(whole, loss, n_classes).start()
 
     def diagnose(self, X: Any = None, y: Any = None, *, trials: bool = False) -> Diagnosis:
         """Say in plain sentences what went wrong in training, if anything, and what to do about it.

@@ -270,11 +270,14 @@ def _send_left(mask, b):
 
 
 @njit(cache=True, nogil=True)
-def _is_monotone(left, total, l2, sign):
-    """Return whether the leaf values move by `sign` from left to right, in every output."""
+def _is_monotone(left, total, l2, sign, rounding):
+    """Return whether the leaf values move by `sign` from left to right, in every output.
+
+    An output may be the same on both sides, but for the rounding of `quantise`: the split is for the others.
+    """
     for k in range(1, len(left)):
         right = (total[k] - left[k]) / (total[0] - left[0] + l2)
-        if sign * (right - left[k] / (left[0] + l2)) < 0.0:
+        if sign * (right - left[k] / (left[0] + l2)) < -rounding:
             return False
     return True
 
@@ -370,7 +373,7 @@ def _scan(table, bins, count, left, total, base, rules, sign, only, best):
             squares += left[k] * left[k]
             others += r * r
         gain = squares / a + others / c - base
-        if gain > best * (1.0 + BETTER) and (sign == 0 or _is_monotone(left, total, l2, sign)):
+        if gain > best * (1.0 + BETTER) and (sign == 0 or _is_monotone(left, total, l2, sign, rules[3])):
             best, cut = gain, i
     return best, cut
 
@@ -379,9 +382,11 @@ def _scan(table, bins, count, left, total, base, rules, sign, only, best):
 def find_split(hist, shift, n_bins, categorical, monotone, total, rules, seed, node, mask):
     """Return the gain and the feature of a node's best split; `mask` receives the bins that go left.
 
-    `rules` are: least weight of a leaf (positive), l2, whether cuts are drawn at random.  A numeric split
-    sends a prefix of the bins left and the missing ones to the better side; a categorical one a prefix of the
-    categories, missing among them, in the order of their means.
+    `rules` are: least weight of a leaf (positive), l2, whether cuts are drawn at random, and how much of the
+    difference between two means may be rounding.  A numeric split sends a prefix of the bins left and the
+    missing ones to the better side; a categorical one a prefix of the categories, missing among them, in the
+    order of their means.  For one output the best set of categories is such a prefix, unless a leaf would be
+    too light.
     """
     width, random = hist.shape[1], rules[2] > 0.0
     best_gain, best_feature, best_cut, best_missing = 0.0, -1, -1, False

@@ -24,6 +24,8 @@ def power_above(length: float) -> float:
 
 #: The share of a leaf's weight that rounding may decide about at most.
 MAX_ROUNDING = 1e-5
+#: Means of targets that are further apart, relative to the length of the targets, are different.
+MAX_TIE = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +61,14 @@ class WholeWeights:
     def rounding(self) -> float:
         """Return by what share a sum of weights may be wrong."""
         return min(0.5 / float(self.whole.min()), MAX_ROUNDING) if len(self.exact) else BETTER
+
+    def rounding_of_means(self, norm: float) -> float:
+        """Return how far apart two equal means of targets may be; `norm` is the length of the targets.
+
+        A row of weight w is rounded by w/2 at most, or by 1/2 where its weight is rounded too.
+        """
+        most = 1.0 / float(self.whole.min()) if len(self.exact) else 1.0
+        return min(most, MAX_TIE * norm * self.unit)
 
 
 class Room:

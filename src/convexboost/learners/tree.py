@@ -221,6 +221,7 @@ class TreeSet(RowSet):
                 max((1.0 - self.weights.rounding) * share * learner.min_samples_leaf / of_all, 0.5),
                 share * learner.leaf_l2 / of_all,
                 random,
+                self.weights.rounding_of_means(norm / unit),
             ],
             float,
         )
@@ -448,6 +449,12 @@ class TreeTarget(DenseTarget):
 class Tree:
     """A tree grown best leaf first, one vector per leaf for all outputs.
 
+    A split on a number sends those up to a cut left, and missing values to the better side.  A split on a
+    categorical column sends a set of categories left, missing values being one of them: the categories are
+    sorted by their mean targets and cut once.  For one output no set of categories is better, as long as
+    `min_samples_leaf` forbids none.  With several outputs they are sorted along one direction, that in which
+    a category differs most, and a better set may exist; so it may where `min_samples_leaf` forbids cuts.
+
     Parameters
     ----------
     max_leaves : int, optional
@@ -455,7 +462,9 @@ class Tree:
     max_depth : int, optional
     min_samples_leaf : float
         Least number of rows in a leaf; a row counts as often as its sample weight says (weights with a mean
-        below 1, such as shares, are brought to 1 first).
+        below 1, such as shares, are brought to 1 first).  Weights that are multiples of a common unit (whole
+        numbers, say) are counted exactly, so that a row of weight 2 is the row twice; others are rounded to
+        nine digits of their sum.
     leaf_l2 : float
         A leaf's value is the sum of its targets over its weight plus this (in rows): the smaller the leaf,
         the more it is shrunken.

@@ -112,5 +112,5 @@ class Softmax(LinkLoss):
     def best_constant(self, y: Any, n_outputs: int, space: FunctionSpace) -> Array:
         """Return the log of the class shares, centred; a class without weight counts as half a row."""
         shares = space.shares(y, n_outputs)
-        logs = np.log(np.where(shares > 0.0, shares, 0.5 / space.n_samples))
+        logs = np.log(np.where(shares > 0.0, shares, 0.5 * space.row))
         return logs - logs.mean()
