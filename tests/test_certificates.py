@@ -320,7 +320,7 @@ def test_merging_never_lowers_the_bound(domain, monkeypatch):
             bundle.products, np.array(bundle.coordinates) @ np.array(bundle.coordinates).T, atol=1e-12
         )
         before = bound
-    constant, slope, _ = bundle.mean()
+    constant, slope, _, _ = bundle.mean()
     assert constant - domain.gain(float(slope @ slope)) == pytest.approx(before)
 
 

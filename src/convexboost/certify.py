@@ -115,10 +115,7 @@ def _weight(model: AdditiveModel, hypotheses: HypothesisSet, objective: Any) -> 
 def _line(bundle: Bundle, hypotheses: HypothesisSet, n_outputs: int) -> Line:
     if len(bundle) == 0:
         return Line(math.nan)
-    constant, slope, slack = bundle.mean()
+    constant, slope, slack, light = bundle.mean()
     target = hypotheses.zero(n_outputs)
     target.subtract(hypotheses.at(-slope))
-    strength = target.strength()
-    return Line(
-        constant, float(np.linalg.norm(slope)) + slack, math.nan if strength is None else strength + slack
-    )
+    return Line.of(constant, slope, slack, light, target.strength())

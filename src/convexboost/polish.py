@@ -72,7 +72,13 @@ class Cut(NamedTuple):
     constant: float
     slope: Array  #: Πu in coordinates, (rank, n_outputs)
     rows: Array  #: u
-    slack: float  #: the length that the coordinates may lack
+    slack: float  #: the rounding error of its length
+    light: float  #: the length of u on the rows that its coordinates may not show
+
+    @property
+    def length(self) -> float:
+        """‖Πu‖ at most."""
+        return math.hypot(float(np.linalg.norm(self.slope)), self.light) + self.slack
 
 
 class Polish:
@@ -123,7 +129,7 @@ class Polish:
             ways.append(self._ascend())
         for way in itertools.islice(itertools.cycle(ways), steps):
             cut = next(way)
-            bound = cut.constant - self.domain.gain((float(np.linalg.norm(cut.slope)) + cut.slack) ** 2)
+            bound = cut.constant - self.domain.gain(cut.length**2)
             if bound > self.lower:
                 self.lower, best = bound, cut
             done = self.objective - self.lower <= tolerance * abs(self.objective)
@@ -218,7 +224,7 @@ class Polish:
         return self._cut(value - space.inner(G, F - self.base) - error, G)
 
     def _error(self, value: float, slope: float, magnitude: float) -> float:
-        return constant_error(value, max(slope, self._steepest), magnitude + self._height)
+        return constant_error(value, max(slope, self._steepest), max(magnitude, self._height))
 
     def _cut(self, constant: float, u: Array) -> Cut | None:
         target, gradient = self.hypotheses.zero(self.loss.n_outputs), Gradient(u, self.loss.space)
@@ -226,25 +232,25 @@ class Polish:
         slope = target.coordinates(dear=True)
         if slope is None:
             return None
-        slack = self.hypotheses.light(gradient) + (ROUNDING + self.hypotheses.rounding) * gradient.norm
-        self._note(constant, target, slope, slack)
-        return Cut(constant, slope, u, slack)
+        slack, light = (ROUNDING + self.hypotheses.rounding) * gradient.norm, self.hypotheses.light(gradient)
+        self._note(constant, slope, slack, light, target)
+        return Cut(constant, slope, u, slack, light)
 
     def _keep(self, cut: Cut) -> None:
-        self.bundle.append(cut.constant, cut.slope.ravel(), cut.slack)
+        self.bundle.append(cut.constant, cut.slope.ravel(), cut.slack, cut.light)
         self.lower = max(self.lower, self.bundle.improve(self.domain, FEW))
         if self.weight is not None:
-            constant, slope, slack = self.bundle.mean()
+            constant, slope, slack, light = self.bundle.mean()
             target = self.hypotheses.zero(self.loss.n_outputs)
             target.subtract(self.hypotheses.at(-slope))
-            self._note(constant, target, slope, slack)
+            self._note(constant, slope, slack, light, target)
 
-    def _note(self, constant: float, target: Target, slope: Array, slack: float) -> None:
+    def _note(self, constant: float, slope: Array, slack: float, light: float, target: Target) -> None:
         """Keep the line if it is the best for C1'."""
         strength = None if self.weight is None else target.strength()
         if self.weight is None or strength is None:
             return
-        line = Line(constant, float(np.linalg.norm(slope)) + slack, strength + slack)
+        line = Line.of(constant, slope, slack, light, strength)
         if self.line is None or line.atoms(self.weight) > self.line.atoms(self.weight):
             self.line = line
 
