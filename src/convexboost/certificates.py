@@ -25,6 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -269,6 +270,11 @@ class Certificate:
         """Return how far the best objective found is at most above the optimum."""
         return self.objective - self.best(radius, weight).value
 
+    def settle(self, domain: Domain) -> None:
+        """Use the best single cut for a domain, instead of looking for the best mean."""
+        singles = np.eye(len(self.constants))
+        self._weights[domain] = max(singles, key=lambda weights: self._value(domain, weights))
+
     def __str__(self) -> str:
         return "\n".join([*self._proved(), *self._assumed()])
 
@@ -341,18 +347,17 @@ class Certificate:
 
     def _bound(self, domain: Domain) -> float:
         """Return the best bound of a mean, before `_held`."""
-        products = self.products
-        assert products is not None
-
-        def value(weights: Array) -> float:
-            return lower_bound(self.constants, products, domain, weights, self.slack)
-
+        value, n = partial(self._value, domain), len(self.constants)
         if domain not in self._weights:
-            n = len(self.constants)
+            assert self.products is not None
             start = max([np.full(n, 1.0 / n), *np.eye(n)], key=value)
-            better = maximise(self.constants, products, domain, start, MANY)
+            better = maximise(self.constants, self.products, domain, start, MANY)
             self._weights[domain] = max(start, better, key=value)
         return value(self._weights[domain])
+
+    def _value(self, domain: Domain, weights: Array) -> float:
+        assert self.products is not None
+        return lower_bound(self.constants, self.products, domain, weights, self.slack)
 
 
 class Bundle:

@@ -68,12 +68,8 @@ def certify(
     found = []
     if exact:
         best = optimum(objective, hypotheses, base, max_nonzeros=max_nonzeros, time_limit=time_limit)
-        what = (
-            "the optimum"
-            if best.is_tight
-            else f"a bound from the dual, the optimum being at most {best.upper:g},"
-        )
-        text = f"holds for every sum of these weak learners; it is {what} of a linear program"
+        what = "the optimum of" if best.is_tight else "a lower bound from"
+        text = f"holds for every sum of these weak learners; it is {what} a linear program"
         found.append(LowerBound("exact", best.lower, text))
         attained.append(Attained(best.upper))
     wanted = radius or distance or 1.0
@@ -82,7 +78,9 @@ def certify(
     polished.run(0 if exact else polish, time_limit)
     line = _line(bundle, hypotheses, objective.n_outputs)
     bundle = bundle.with_mean()
-    return Certificate(
+    if polished.best is not None:
+        bundle.append(*polished.best.parts)
+    certificate = Certificate(
         objective=value,
         average=math.nan,
         minimum=objective.constants.minimum,
@@ -100,6 +98,9 @@ def certify(
         slack=bundle.slack,
         attained=(*attained, polished.met),
     )
+    if len(bundle) > 0:  # the best mean on the way, or the best cut: with more steps neither is worse
+        certificate.settle(polished.domain)
+    return certificate
 
 
 def _weight(model: AdditiveModel, hypotheses: HypothesisSet, objective: Any) -> float:

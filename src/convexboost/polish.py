@@ -20,7 +20,6 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from convexboost.certificates import (
-    FEW,
     ROUNDING,
     Attained,
     Ball,
@@ -33,6 +32,8 @@ from convexboost.certificates import (
 )
 from convexboost.core import KINK, Array, FunctionSpace, Gradient, HypothesisSet, Target
 
+#: Exchanges of weight between two cuts for each new one.
+EXCHANGES = 200
 #: Proximal steps between two choices of μ, and between two cuts that are kept.
 PERIOD = 10
 #: ‖Πu‖ below this share of ‖u‖ does not make μ smaller: proximal steps would be too long for their digits.
@@ -76,6 +77,11 @@ class Cut(NamedTuple):
     light: float  #: the length of u on the rows that its coordinates may not show
 
     @property
+    def parts(self) -> tuple[float, Array, float, float]:
+        """Return what a `Bundle` keeps of it."""
+        return self.constant, self.slope.ravel(), self.slack, self.light
+
+    @property
     def length(self) -> float:
         """‖Πu‖ at most."""
         return math.hypot(float(np.linalg.norm(self.slope)), self.light) + self.slack
@@ -106,6 +112,7 @@ class Polish:
         self.domain: Domain = Ridge(objective.l2) if objective.l2 > 0.0 else Ball(float(radius or 0.0))
         self.met = Attained(math.inf)  #: the best model found on the way, within the domain
         self.lower = -math.inf
+        self.best: Cut | None = None  #: the best single cut
         self.line: Line | None = None  #: the best for C1', if a `weight` is given
         self._steepest, self._height = lipschitz(objective), objective.space.norm(self.base)
         value, G = objective.evaluate(F)
@@ -122,8 +129,8 @@ class Polish:
         end = time.perf_counter() + seconds
         if self._first is None:
             return self.lower
-        best = self._first
-        self._keep(best)
+        self.best = self.best or self._first
+        self._keep(self._first)
         ways = [self._minimise()]
         if self.loss.prox(self.base, 1.0) is not None:
             ways.append(self._ascend())
@@ -131,11 +138,10 @@ class Polish:
             cut = next(way)
             bound = cut.constant - self.domain.gain(cut.length**2)
             if bound > self.lower:
-                self.lower, best = bound, cut
+                self.lower, self.best = bound, cut
             done = self.objective - self.lower <= tolerance * abs(self.objective)
             if done or time.perf_counter() > end:
                 break
-        self._keep(best)
         return self.lower
 
     def _ascend(self) -> Iterator[Cut]:
@@ -237,8 +243,8 @@ class Polish:
         return Cut(constant, slope, u, slack, light)
 
     def _keep(self, cut: Cut) -> None:
-        self.bundle.append(cut.constant, cut.slope.ravel(), cut.slack, cut.light)
-        self.lower = max(self.lower, self.bundle.improve(self.domain, FEW))
+        self.bundle.append(*cut.parts)
+        self.lower = max(self.lower, self.bundle.improve(self.domain, EXCHANGES))
         if self.weight is not None:
             constant, slope, slack, light = self.bundle.mean()
             target = self.hypotheses.zero(self.loss.n_outputs)
