@@ -1,17 +1,19 @@
-"""An attack on certificates: random small problems, hard on rounding, and no bound above what was attained."""
+"""An attack on certificates: on problems that are hard on rounding, no bound is above what is attained."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 from scipy.optimize import linprog, minimize
 
+from convexboost import certificates
+from convexboost.certificates import Ball, Ridge
 from convexboost.certify import certify
 from convexboost.core import FunctionSpace, add_all
-from convexboost.exact import optimum
 from convexboost.learners.additive import Additive
 from convexboost.learners.class_stump import ClassStump
 from convexboost.learners.sign_stump import SignStump
@@ -100,7 +102,7 @@ class Case:
         if math.isfinite(value):
             self.attained.append((value, distance))
 
-    def scale(self):
+    def rounding(self):
         """The rounding error of an objective."""
         y = self.objective.y if np.asarray(self.objective.y).dtype.kind == "f" else 1.0
         top = np.abs(self.f_0).max() + np.abs(y).max()
@@ -239,57 +241,111 @@ def scores(case, model):
     return F
 
 
+def total_weight(case, model):
+    """Σ|α|‖h‖."""
+    total = 0.0
+    for weight, h in model.terms:
+        F = np.zeros(case.f_0.shape)
+        h.add_to(F, case.H.inputs, weight)
+        total += case.objective.space.norm(F)
+    return total * model.multipliers[-1]
+
+
+def atomic(certificate, weight):
+    """C1', before it is held."""
+    return max(line.constant - weight * line.strength for line in (certificate.uniform, certificate.tail))
+
+
+class Claim(NamedTuple):
+    what: str
+    bound: float  #: as a user sees it
+    raw: float  #: before it is held at what was attained
+    attained: float
+
+
+def claims_of(case, what, certificate, radii):
+    """Compare every bound of a certificate with the best model it speaks of."""
+    best = certificate.best()
+    if best.name == "C2":
+        yield Claim(f"{what}: C2", best.value, certificate._bound(Ridge(certificate.l2)), case.best())
+    raw = {bound.name: bound.value for bound in certificate.found}
+    yield Claim(f"{what}: {best.name}", best.value, raw.get(best.name, best.value), case.best())
+    for D in radii if certificate.products is not None else ():
+        raw_value = certificate._bound(Ball(D))
+        yield Claim(f"{what}: C1 within {D:g}", certificate.ball(D).value, raw_value, case.best(D))
+
+
 def attack(seed):
-    """Return the case and all that was claimed: (what, bound, bound before the last defence, attained)."""
+    """Return the case and all that was claimed."""
     case, rng = draw(seed)
-    objective, H = case.objective, case.H
+    objective, H, claims = case.objective, case.H, []
     solve(case)
-    certificates = []
-    steps = ["auto", "line_search", "inverse_sqrt:0.5"]
-    for step in (
-        steps[int(rng.integers(3))],
-        "polyak" if objective.constants.minimum is not None else "auto",
-    ):
-        result = boost(
-            objective,
-            H,
-            step=step,
-            n_rounds=int(rng.choice([3, 30, 90])),
-            start=case.start,
-            offset=case.offset,
-            certificate=True,
-            random_state=0,
+    trained, options = (
+        [],
+        {"start": case.start, "offset": case.offset, "certificate": True, "random_state": 0},
+    )
+    steps = ["auto", "auto", "line_search", "inverse_sqrt:0.5"]
+    if objective.constants.minimum is not None:
+        steps.append("polyak")
+    for step in rng.choice(steps, 2, replace=False):
+        result = boost(objective, H, step=str(step), n_rounds=int(rng.choice([3, 30, 60])), **options)
+        F, weight = scores(case, result.model), total_weight(case, result.model)
+        case.reach(F)
+        trained.append((f"training with {step}", result, weight, case.attained[-1]))
+    farthest = max(distance for _, distance in case.attained) or 1.0
+    for what, result, weight, (value, distance) in trained:
+        radii = {distance or 1.0, farthest}
+        claims += claims_of(case, what, result.certificate, radii)
+        claims.append(Claim(f"{what}: history", *2 * [float(result.history["lower_bound"][-1])], case.best()))
+        atoms = result.certificate.atoms(weight) if weight > 0.0 else None
+        if atoms is not None:
+            line = atomic(result.certificate, weight)
+            claims.append(Claim(f"{what}: C1'", atoms.value, line, value))
+    own = distance or 1.0
+    for radius, polish in ((None, 60), (farthest, int(rng.choice([0, 7, 60])))):
+        found = certify(
+            objective, H, result.model, offset=case.offset, radius=radius, weight=weight or 1.0, polish=polish
         )
-        case.reach(scores(case, result.model))
-        certificates.append((f"training with {step}", result.certificate, None))
-    model, own = result.model, objective.space.norm(scores(case, result.model) - case.f_0)
-    for radius in (None, *({distance for _, distance in case.attained[1:4]} - {0.0})):
-        polish = int(rng.choice([0, 7, 60]))
-        found = certify(objective, H, model, offset=case.offset, radius=radius, weight=1.0, polish=polish)
-        certificates.append((f"certify radius={radius} polish={polish}", found, radius or own or 1.0))
-    if (
-        objective.l2 == 0.0
-        and objective.pieces() is not None
-        and H.functions(objective.n_outputs) is not None
-    ):
-        found = certify(objective, H, model, offset=case.offset, exact=True)
-        certificates.append(("exact", found, None))
-    claims = []
-    for what, certificate, radius in certificates:
-        claims.append((f"{what}: {certificate.best().name}", certificate.best().value, case.best()))
-        for D in {radius or own or 1.0, max(distance for _, distance in case.attained) or 1.0}:
-            bound = certificate.ball(D)
-            if bound is not None:
-                claims.append((f"{what}: C1 within {D:g}", bound.value, case.best(D)))
+        claims += claims_of(case, f"certify radius={radius} polish={polish}", found, {radius or own})
+        if weight > 0.0 and found.atoms(weight) is not None:
+            line = atomic(found, weight)
+            claims.append(Claim("certify: C1'", found.atoms(weight).value, line, value))
+    if objective.l2 == 0.0 and objective.pieces() is not None and case.knows_span:
+        found = certify(objective, H, result.model, offset=case.offset, exact=True)
+        claims += claims_of(case, "certify exact", found, ())
     return case, claims
 
 
 def violations(seeds):
-    found = []
+    """Return what is false, and how often the last defence acted."""
+    false, acted, total = [], 0, 0
     for seed in seeds:
         case, claims = attack(seed)
-        slack = case.scale()
-        for what, bound, attained in claims:
-            if not bound <= attained + slack + 1e-12 * abs(attained):
-                found.append(f"{case.name}: {what}: {bound!r} > {attained!r}")
-    return found
+        slack = case.rounding()
+        for claim in claims:
+            total += 1
+            acted += claim.raw > claim.bound
+            if not claim.raw <= claim.attained + slack + 1e-12 * abs(claim.attained):
+                false.append(f"{case.name}: {claim.what}: {claim.raw!r} > {claim.attained!r}")
+    return false, acted, total
+
+
+@pytest.fixture(autouse=True)
+def few_exchanges(monkeypatch):
+    """Every mean is a valid one: the best is not needed."""
+    monkeypatch.setattr(certificates, "MANY", 300)
+
+
+def test_a_small_attack():
+    false, acted, total = violations(range(25))
+    assert false == []
+    assert acted <= 0.01 * total
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(8))
+def test_the_attack(part):
+    """2,000 problems, about 5 minutes on one core."""
+    false, acted, total = violations(range(1000 + 250 * part, 1250 + 250 * part))
+    assert false == []
+    assert acted <= 0.01 * total

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import pickle
@@ -16,6 +17,7 @@ from scipy.optimize import linprog, minimize
 from convexboost import certificates
 from convexboost.algorithms import Residual
 from convexboost.certificates import (
+    Attained,
     Ball,
     Bundle,
     Certificate,
@@ -28,10 +30,14 @@ from convexboost.certificates import (
 from convexboost.certify import certify
 from convexboost.core import FunctionSpace
 from convexboost.exact import optimum
+from convexboost.learners.additive import Additive
 from convexboost.learners.finite import FiniteSet
 from convexboost.learners.regressor import Regressor
 from convexboost.learners.stump import Stump
 from convexboost.objectives.absolute import Absolute
+from convexboost.objectives.epsilon_insensitive import EpsilonInsensitive
+from convexboost.objectives.half_squared import HalfSquared
+from convexboost.objectives.huber import Huber
 from convexboost.objectives.multiclass_hinge import MulticlassHinge
 from convexboost.objectives.quantile import Quantile
 from convexboost.polish import Polish
@@ -173,6 +179,161 @@ def test_no_ensemble_of_the_same_weight_is_below_the_atomic_bound(hypotheses):
     result = train(problem, "residual", "inverse_sqrt:0.3", n_rounds=40, output="last")
     weight = float(np.nansum(result.history["step"] * result.history["length"]))
     assert result.certificate.atoms(weight).value <= result.records[-1].objective
+
+
+# -- in floating point -----------------------------------------------------------------------------------
+
+
+def two_values(scale, seed, n=8):
+    """One feature with two values, and targets that are far apart: Πu is 0 at the optimum."""
+    X = np.repeat([0.0, 1.0], n // 2)[:, None]
+    return X, scale * X[:, 0] + np.random.default_rng(seed).normal(size=n)
+
+
+@pytest.mark.parametrize("loss", [Absolute(), Quantile(0.5), EpsilonInsensitive(), Huber()], ids=str)
+@pytest.mark.parametrize("step", ["auto", "line_search"])
+def test_no_bound_is_above_the_model_itself(loss, step):
+    for scale, seed in itertools.product((1.0, 10.0, 1e3, 1e4, 1e6), (0, 1)):
+        X, y = two_values(scale, seed)
+        space = FunctionSpace.of(len(y))
+        objective, H = loss.bind(y, space), Stump().bind(X, space)
+        result = boost(objective, H, step=step, n_rounds=60, certificate=True)
+        found = certify(objective, H, result.model)
+        assert found._bound(Ball(found.distance)) <= found.objective * (1 + 1e-12)
+        assert found.ball(found.distance).value <= found.objective
+        assert found.gap(radius=found.distance) >= 0.0
+        assert "at most -" not in str(found)
+
+
+def test_a_bound_closes_where_the_projection_is_zero():
+    X, y = two_values(1e4, 1)
+    space = FunctionSpace.of(len(y))
+    objective, H = Absolute().bind(y, space), Stump().bind(X, space)
+    found = certify(objective, H, boost(objective, H, step="line_search", n_rounds=300).model)
+    assert found.gap(radius=found.distance) <= 1e-8 * found.objective
+
+
+class WrongProx(Absolute):
+    """A prox that has nothing to do with the loss."""
+
+    def prox(self, F, y, size):
+        return np.cos(3.0 * F) + y
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("l2", [0.0, 0.3])
+def test_a_prox_is_never_trusted(seed, l2):
+    problem = make("absolute", "stumps", seed, l2)
+    objective = WrongProx().bind(problem.objective.y, problem.space).with_l2(l2)
+    model = train(problem, n_rounds=5).model
+    found = certify(objective, problem.H, model, offset=problem.offset, radius=problem.d_1)
+    assert found._bound(Ridge(l2) if l2 else Ball(problem.d_1)) <= problem.minimum + KNOWN
+
+
+@pytest.mark.parametrize("loss", [HalfSquared(), Absolute()], ids=str)
+@pytest.mark.parametrize("target", [1.0, 1e6, 1e7])
+def test_rows_that_are_hardly_there_count(loss, target):
+    """The span is known but for directions of the lightest rows, and these may matter."""
+    space = FunctionSpace.of(5, np.array([1, 1, 1, 1, 1e-12]))
+    objective = loss.bind(np.array([0, 1, 0, 1, target]), space).with_l2(0.5)
+    for H in (Stump().bind(np.arange(5.0)[:, None], space), Additive().bind(np.arange(5.0)[:, None], space)):
+        result = boost(objective, H, step="line_search", n_rounds=200, start=np.zeros(1), certificate=True)
+        polished = certify(objective, H, result.model)
+        for found in (result.certificate, polished):
+            attained = min(result.certificate.objective, polished.objective, polished.met)
+            assert found._bound(Ridge(0.5)) <= attained * (1 + 1e-13)
+        if target == 1.0:
+            assert polished.met - polished.ridge().value <= 1e-6 * polished.met
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_targets_far_from_zero(seed):
+    """Seconds since 1970, and what matters are their thousandths."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(40, 2))
+    space = FunctionSpace.of(40)
+    objective = Absolute().bind(1.7e9 + 1e-3 * (X[:, 0] + 0.1 * rng.normal(size=40)), space)
+    H = Stump().bind(X, space)
+    result = boost(objective, H, n_rounds=150, certificate=True, output="last")
+    last, found = result.records[-1].objective, result.certificate
+    assert last < 0.25 * result.records[0].objective
+    assert found._bound(Ball(found.distance)) <= last
+    polished = certify(objective, H, result.model)
+    assert polished._bound(Ball(polished.distance)) <= min(polished.objective, last)
+
+
+@pytest.mark.parametrize("loss", ["absolute", "quantile", "multiclass_hinge"])
+@pytest.mark.parametrize("hypotheses", ["stumps", "additive", "low_rank"])
+@pytest.mark.parametrize("l2", [0.0, 0.3])
+def test_more_steps_never_weaken_a_bound(loss, hypotheses, l2):
+    for seed in range(2):
+        problem = make(loss, hypotheses, seed, l2)
+        model, before = train(problem, n_rounds=8).model, [-math.inf] * 3
+        for steps in (0, 1, 3, 10, 30, 60, 90):
+            found = certify(
+                problem.objective,
+                problem.H,
+                model,
+                offset=problem.offset,
+                radius=1.0,
+                weight=2.0,
+                polish=steps,
+            )
+            atoms = found.atoms(2.0)
+            after = [found.best(1.0, 2.0).value, found.ball(1.0).value if l2 == 0.0 else 0.0]
+            after.append(-math.inf if atoms is None else atoms.value)
+            assert all(b >= a - 1e-11 for a, b in zip(before, after, strict=True))
+            before = after
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1e-4, 1e9])
+@pytest.mark.parametrize("loss", [Absolute(), Quantile(0.8)], ids=str)
+def test_the_exact_optimum_has_the_unit_of_the_targets(unit, loss):
+    for seed in range(3):
+        problem = make("absolute", "stumps", seed)
+        y = problem.objective.y
+        one = optimum(loss.bind(y, problem.space), problem.H, problem.f_0)
+        other = optimum(loss.bind(unit * y, problem.space), problem.H, unit * problem.f_0)
+        assert one.is_tight
+        assert other.is_tight
+        assert other.lower == pytest.approx(unit * one.lower, rel=1e-6)
+        assert other.upper == pytest.approx(unit * one.upper, rel=1e-6)
+
+
+def test_a_linear_program_is_called_the_optimum_only_if_both_sides_agree(monkeypatch):
+    problem = make("absolute", "stumps", 0)
+    model = train(problem, n_rounds=3).model
+    assert "it is the optimum of a linear program" in str(
+        certify(problem.objective, problem.H, model, exact=True)
+    )
+    monkeypatch.setattr("convexboost.exact.TRUST", 1e15)  # charges rounding too much
+    text = str(certify(problem.objective, problem.H, model, exact=True).found[0].assumption)
+    assert "it is the optimum" not in text
+    assert "a lower bound from a linear program" in text
+
+
+def test_gradients_of_an_envelope_are_not_certified():
+    problem = make("absolute", "stumps", 0, 0.3)
+    objective = problem.objective.with_envelope(2.0)
+    for options in ({"certificate": True}, {"stop_when_gap_below": 0.1}):
+        with pytest.raises(ValueError, match=r"`envelope`=2\.0 and a certificate cannot be combined"):
+            boost(objective, problem.H, n_rounds=5, **options)
+    assert boost(objective, problem.H, n_rounds=5).certificate is None
+
+
+def test_a_bound_is_held_at_what_was_attained():
+    """The last defence: C1 and C1' at the models they speak of, the others at every model."""
+    met = Attained(0.25, 1.0, 3.0)
+    assert certificate(attained=(met,)).ball(1.0).value == 0.25
+    assert certificate(attained=(met,)).ball(0.5).value == pytest.approx(0.35)
+    assert certificate(attained=(met,)).atoms(3.0).value == pytest.approx(-0.2)
+    assert certificate(attained=(Attained(-0.5, 9.0, 3.0),)).atoms(3.0).value == -0.5
+    assert certificate(attained=(Attained(-0.5, 9.0, 3.0),)).atoms(2.0).value == pytest.approx(0.0)
+    assert certificate(attained=(met,), l2=0.1).ridge().value == pytest.approx(0.35)
+    assert certificate(objective=0.2, l2=0.1).ridge().value == 0.2
+    assert certificate(met=0.2, l2=0.1).ridge().value == 0.2
+    assert certificate(objective=-1.0).best().value == -1.0
+    assert certificate(objective=0.2, l2=0.1).gap() == 0.0
 
 
 # -- the negative control --------------------------------------------------------------------------------
@@ -320,7 +481,7 @@ def test_merging_never_lowers_the_bound(domain, monkeypatch):
             bundle.products, np.array(bundle.coordinates) @ np.array(bundle.coordinates).T, atol=1e-12
         )
         before = bound
-    constant, slope, _ = bundle.mean()
+    constant, slope, _, _ = bundle.mean()
     assert constant - domain.gain(float(slope @ slope)) == pytest.approx(before)
 
 

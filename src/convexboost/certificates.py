@@ -15,8 +15,9 @@ projector on span(H):
 The weights of the mean are free.  `maximise` finds the best ones: more than the uniform, the tail and the
 greedy mean could do, since those are among them.
 
-A bound must hold in floating point.  The constant of a cut is lowered by its rounding error (`constant_error`),
-and its slope has a *slack*, the length that its coordinates may lack: both are charged to the bound.
+A bound must hold in floating point.  The constant of a cut is lowered by its rounding error
+(`constant_error`), its slope is lengthened by its own (`slack`), and rows too light to be seen in the
+coordinates of the slope count as if every function of them were in span(H) (`light`).
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -61,7 +63,7 @@ def constant_error(value: float, slope: float, magnitude: float, additions: int 
     which are the result of so many `additions`.
     """
     eps = float(np.finfo(float).eps)
-    return ROUNDING * abs(value) + (ROUNDING + additions * eps) * slope * magnitude
+    return ROUNDING * abs(value) + (KINK + (8 + additions) * eps) * slope * magnitude
 
 
 # -- the best mean of some cuts --------------------------------------------------------------------------
@@ -189,6 +191,17 @@ class Line:
     slope: float = math.nan  #: ‖Πu‖ at most; NaN where span(H) is too large to be known
     strength: float = math.nan  #: max_h |⟨u, h⟩|/‖h‖; NaN for learners that need not find the best h
 
+    @classmethod
+    def of(
+        cls, constant: float, slope: Array | None, slack: float, light: float, strength: float | None
+    ) -> Line:
+        """Make a line from a cut and the `Target.strength` of its slope."""
+        return cls(
+            constant,
+            math.nan if slope is None else math.hypot(float(np.linalg.norm(slope)), light) + slack,
+            math.nan if strength is None else math.hypot(strength, light) + slack,
+        )
+
     def atoms(self, weight: float) -> float:
         """Return the bound for ensembles of total weight at most `weight`."""
         return self.constant - weight * self.strength
@@ -259,6 +272,11 @@ class Certificate:
     def gap(self, radius: float | None = None, weight: float | None = None) -> float:
         """Return how far the best objective found is at most above the optimum."""
         return self.objective - self.best(radius, weight).value
+
+    def settle(self, domain: Domain) -> None:
+        """Use the best single cut for a domain, instead of looking for the best mean."""
+        singles = np.eye(len(self.constants))
+        self._weights[domain] = max(singles, key=lambda weights: self._value(domain, weights))
 
     def __str__(self) -> str:
         return "\n".join([*self._proved(), *self._assumed()])
@@ -332,18 +350,17 @@ class Certificate:
 
     def _bound(self, domain: Domain) -> float:
         """Return the best bound of a mean, before `_held`."""
-        products = self.products
-        assert products is not None
-
-        def value(weights: Array) -> float:
-            return lower_bound(self.constants, products, domain, weights, self.slack)
-
+        value, n = partial(self._value, domain), len(self.constants)
         if domain not in self._weights:
-            n = len(self.constants)
+            assert self.products is not None
             start = max([np.full(n, 1.0 / n), *np.eye(n)], key=value)
-            better = maximise(self.constants, products, domain, start, MANY)
+            better = maximise(self.constants, self.products, domain, start, MANY)
             self._weights[domain] = max(start, better, key=value)
         return value(self._weights[domain])
+
+    def _value(self, domain: Domain, weights: Array) -> float:
+        assert self.products is not None
+        return lower_bound(self.constants, self.products, domain, weights, self.slack)
 
 
 class Bundle:
@@ -351,34 +368,36 @@ class Bundle:
 
     def __init__(self) -> None:
         self.constants, self.weights, self.products = np.zeros(0), np.zeros(0), np.zeros((0, 0))
-        self.slack = np.zeros(0)
+        self.slack, self.light = np.zeros(0), np.zeros(0)
         self.coordinates: list[Array] = []
 
     def __len__(self) -> int:
         return len(self.constants)
 
-    def append(self, constant: float, coordinates: Array, slack: float = 0.0) -> None:
+    def append(self, constant: float, coordinates: Array, slack: float = 0.0, light: float = 0.0) -> None:
         """Add a cut, of no weight unless it is the first."""
         if len(self) == MAX_CUTS:
             self._merge()
         n = len(self)
         self.coordinates = [*self.coordinates, coordinates.ravel()]
         self.constants = np.append(self.constants, constant)
-        self.slack = np.append(self.slack, slack)
+        self.slack, self.light = np.append(self.slack, slack), np.append(self.light, light)
         self.weights = np.append(self.weights, float(n == 0))
         products = np.empty((n + 1, n + 1))
         products[:n, :n] = self.products
         # einsum without BLAS: the sums do not depend on the number of threads
         row = [np.einsum("j,j->", other, self.coordinates[n]) for other in self.coordinates]
-        products[n] = products[:, n] = row
+        # `light` is one more coordinate: what the light rows have in common is at most that
+        products[n] = products[:, n] = np.array(row) + self.light * light
         self.products = products
 
-    def mean(self) -> tuple[float, Array, float]:
-        """Return the best mean so far: its constant, its slope, and the slack of that."""
+    def mean(self) -> tuple[float, Array, float, float]:
+        """Return the best mean so far: its constant, its slope, and the slack and the light part of that."""
         terms = [w * row for w, row in zip(self.weights, self.coordinates, strict=True) if w > 0.0]
         lengths = float(np.sum(self.weights * np.sqrt(self.products.diagonal())))
         slack = float(np.sum(self.weights * self.slack)) + PRODUCT_ROUNDING * lengths
-        return float(np.sum(self.weights * self.constants)), np.sum(terms, axis=0), slack
+        light = float(np.sum(self.weights * self.light))
+        return float(np.sum(self.weights * self.constants)), np.sum(terms, axis=0), slack, light
 
     def improve(self, domain: Domain, steps: int) -> float:
         """Find better weights, from those so far or from the last cut alone; return the bound they give."""
@@ -402,19 +421,19 @@ class Bundle:
 
     def state(self) -> Any:
         """Return what `restore` needs, picklable; nothing here is changed in place."""
-        return self.constants, self.coordinates, self.products, self.slack, self.weights
+        return self.constants, self.coordinates, self.products, self.slack, self.light, self.weights
 
     def restore(self, state: Any) -> None:
         """Go back to a state."""
-        self.constants, self.coordinates, self.products, self.slack, self.weights = state
+        self.constants, self.coordinates, self.products, self.slack, self.light, self.weights = state
 
     def _merge(self) -> None:
         """Put the best mean so far in the place of the two cuts with the least weight."""
         mean = self.mean()
         keep = np.sort(np.argsort(self.weights, kind="stable")[2:])
         self.constants, self.coordinates = self.constants[keep], [self.coordinates[i] for i in keep]
-        self.products, self.slack = self.products[np.ix_(keep, keep)], self.slack[keep]
-        self.weights = np.zeros(len(keep))
+        self.products, self.weights = self.products[np.ix_(keep, keep)], np.zeros(len(keep))
+        self.slack, self.light = self.slack[keep], self.light[keep]
         self.append(*mean)
         self.weights[-1] = 1.0
 
@@ -449,24 +468,21 @@ class Sum:
         self.light += other.light
         self.count += other.count
 
-    def mean(self) -> tuple[float, Array | None, float]:
-        """Return the mean: its constant, its slope where that is cheap to know, and the slack of that."""
-        coordinates, slack = self.slope.coordinates(), self.light + ROUNDING * self.length
+    def mean(self) -> tuple[float, Array | None, float, float]:
+        """Return the mean: constant, slope (None where that is not cheap to know), slack and light part."""
+        coordinates, slack = self.slope.coordinates(), ROUNDING * self.length
+        constant, light = self.constant / self.count, self.light / self.count
         if coordinates is None:
-            return self.constant / self.count, None, slack / self.count
+            return constant, None, slack / self.count, light
         slack += self.hypotheses.rounding * self.length
-        return self.constant / self.count, coordinates.ravel() / self.count, slack / self.count
+        return constant, coordinates.ravel() / self.count, slack / self.count, light
 
     def line(self) -> Line:
         """Return the mean as a line; of no cuts, one that bounds nothing."""
         if self.count == 0:
             return Line(-math.inf)
-        (constant, slope, slack), strength = self.mean(), self.slope.strength()
-        return Line(
-            constant,
-            math.nan if slope is None else float(np.linalg.norm(slope)) + slack,
-            math.nan if strength is None else strength / self.count + slack,
-        )
+        strength = self.slope.strength()
+        return Line.of(*self.mean(), None if strength is None else strength / self.count)
 
     def state(self) -> Any:
         """Return what `restore` needs, picklable."""
@@ -594,10 +610,10 @@ class Watch:
             total.add(block)
         if 2 * self._window.count >= self._total.count:  # half of all rounds: a complete window
             self._tail, self._window = self._window, self._zero()
-        constant, slope, slack = block.mean()
+        constant, slope, slack, light = block.mean()
         if slope is None:
             return
-        self._bundle.append(constant, slope, slack)
+        self._bundle.append(constant, slope, slack, light)
         if self._l2 > 0.0:
             self.lower = max(self.lower, self._bundle.improve(Ridge(self._l2), FEW))
 

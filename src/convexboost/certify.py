@@ -71,12 +71,8 @@ def certify(
     found = []
     if exact:
         best = optimum(objective, hypotheses, base, max_nonzeros=max_nonzeros, time_limit=time_limit)
-        what = (
-            "the optimum"
-            if best.is_tight
-            else f"a bound from the dual, the optimum being at most {best.upper:g},"
-        )
-        text = f"holds for every sum of these weak learners; it is {what} of a linear program"
+        what = "the optimum of" if best.is_tight else "a lower bound from"
+        text = f"holds for every sum of these weak learners; it is {what} a linear program"
         found.append(LowerBound("exact", best.lower, text))
         attained.append(Attained(best.upper))
     wanted = radius or distance or 1.0
@@ -85,7 +81,9 @@ def certify(
     polished.run(0 if exact else polish, time_limit)
     line = _line(bundle, hypotheses, objective.n_outputs)
     bundle = bundle.with_mean()
-    return Certificate(
+    if polished.best is not None:
+        bundle.append(*polished.best.parts)
+    certificate = Certificate(
         objective=value,
         average=math.nan,
         minimum=objective.constants.minimum,
@@ -103,6 +101,9 @@ def certify(
         slack=bundle.slack,
         attained=(*attained, polished.met),
     )
+    if len(bundle) > 0:  # the best mean on the way, or the best cut: with more steps neither is worse
+        certificate.settle(polished.domain)
+    return certificate
 
 
 def _weight(model: AdditiveModel, hypotheses: HypothesisSet, objective: Any) -> float:
@@ -118,10 +119,7 @@ def _weight(model: AdditiveModel, hypotheses: HypothesisSet, objective: Any) -> 
 def _line(bundle: Bundle, hypotheses: HypothesisSet, n_outputs: int) -> Line:
     if len(bundle) == 0:
         return Line(math.nan)
-    constant, slope, slack = bundle.mean()
+    constant, slope, slack, light = bundle.mean()
     target = hypotheses.zero(n_outputs)
     target.subtract(hypotheses.at(-slope))
-    strength = target.strength()
-    return Line(
-        constant, float(np.linalg.norm(slope)) + slack, math.nan if strength is None else strength + slack
-    )
+    return Line.of(constant, slope, slack, light, target.strength())

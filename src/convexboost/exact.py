@@ -31,6 +31,8 @@ MAX_NONZEROS = 2_000_000
 #: Rounding: an optimal model is trusted to have coefficients at most so many times the largest found, or the
 #: unit of the program if that is larger.
 TRUST = 10.0
+#: Of the solver: the second where rounding makes the program infeasible by the first.
+TOLERANCES = (1e-10, 1e-7)
 #: Bounds from both sides that agree to this, relative to the objective at the start, are the optimum.
 TIGHT = 1e-6
 
@@ -97,15 +99,19 @@ def optimum(
     linear = B.T @ pieces.linear.ravel()
     row = np.maximum(abs(orthogonal).max(axis=1).toarray().ravel(), 1e-300)
     unit, heaviest = max(float(np.abs(gains).max()), 1e-300), float(pieces.weight.max())
-    found = linprog(
-        -(weight / heaviest) * (gains / unit),
-        A_eq=sp.vstack([groups, sp.diags_array(1.0 / row) @ orthogonal], "csr"),
-        b_eq=np.concatenate([np.ones(n_groups), -linear / row]),
-        bounds=(0.0, None),
-        method="highs-ipm",
-        # HiGHS forgets a limit that has passed before its interior point method begins
-        options={"time_limit": max(time_limit, 1.0), "primal_feasibility_tolerance": 1e-10},
-    )
+    equations = sp.vstack([groups, sp.diags_array(1.0 / row) @ orthogonal], "csr")
+    for tolerance in TOLERANCES:
+        found = linprog(
+            -(weight / heaviest) * (gains / unit),
+            A_eq=equations,
+            b_eq=np.concatenate([np.ones(n_groups), -linear / row]),
+            bounds=(0.0, None),
+            method="highs-ipm",
+            # HiGHS forgets a limit that has passed before its interior point method begins
+            options={"time_limit": max(time_limit, 1.0), "primal_feasibility_tolerance": tolerance},
+        )
+        if found.status != 2:  # there is a solution, but perhaps rounding has hidden it
+            break
     if found.status == 1:
         raise TimeoutError(
             f"the linear program was not solved within `time_limit`={time_limit:g} s: use fewer rows or "

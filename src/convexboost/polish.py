@@ -20,7 +20,6 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from convexboost.certificates import (
-    FEW,
     ROUNDING,
     Attained,
     Ball,
@@ -33,6 +32,8 @@ from convexboost.certificates import (
 )
 from convexboost.core import KINK, Array, FunctionSpace, Gradient, HypothesisSet, Target
 
+#: Exchanges of weight between two cuts for each new one.
+EXCHANGES = 200
 #: Proximal steps between two choices of μ, and between two cuts that are kept.
 PERIOD = 10
 #: ‖Πu‖ below this share of ‖u‖ does not make μ smaller: proximal steps would be too long for their digits.
@@ -72,7 +73,18 @@ class Cut(NamedTuple):
     constant: float
     slope: Array  #: Πu in coordinates, (rank, n_outputs)
     rows: Array  #: u
-    slack: float  #: the length that the coordinates may lack
+    slack: float  #: the rounding error of its length
+    light: float  #: the length of u on the rows that its coordinates may not show
+
+    @property
+    def parts(self) -> tuple[float, Array, float, float]:
+        """Return what a `Bundle` keeps of it."""
+        return self.constant, self.slope.ravel(), self.slack, self.light
+
+    @property
+    def length(self) -> float:
+        """‖Πu‖ at most."""
+        return math.hypot(float(np.linalg.norm(self.slope)), self.light) + self.slack
 
 
 class Polish:
@@ -100,6 +112,7 @@ class Polish:
         self.domain: Domain = Ridge(objective.l2) if objective.l2 > 0.0 else Ball(float(radius or 0.0))
         self.met = Attained(math.inf)  #: the best model found on the way, within the domain
         self.lower = -math.inf
+        self.best: Cut | None = None  #: the best single cut
         self.line: Line | None = None  #: the best for C1', if a `weight` is given
         self._steepest, self._height = lipschitz(objective), objective.space.norm(self.base)
         value, G = objective.evaluate(F)
@@ -116,20 +129,19 @@ class Polish:
         end = time.perf_counter() + seconds
         if self._first is None:
             return self.lower
-        best = self._first
-        self._keep(best)
+        self.best = self.best or self._first
+        self._keep(self._first)
         ways = [self._minimise()]
         if self.loss.prox(self.base, 1.0) is not None:
             ways.append(self._ascend())
         for way in itertools.islice(itertools.cycle(ways), steps):
             cut = next(way)
-            bound = cut.constant - self.domain.gain((float(np.linalg.norm(cut.slope)) + cut.slack) ** 2)
+            bound = cut.constant - self.domain.gain(cut.length**2)
             if bound > self.lower:
-                self.lower, best = bound, cut
+                self.lower, self.best = bound, cut
             done = self.objective - self.lower <= tolerance * abs(self.objective)
             if done or time.perf_counter() > end:
                 break
-        self._keep(best)
         return self.lower
 
     def _ascend(self) -> Iterator[Cut]:
@@ -218,7 +230,7 @@ class Polish:
         return self._cut(value - space.inner(G, F - self.base) - error, G)
 
     def _error(self, value: float, slope: float, magnitude: float) -> float:
-        return constant_error(value, max(slope, self._steepest), magnitude + self._height)
+        return constant_error(value, max(slope, self._steepest), max(magnitude, self._height))
 
     def _cut(self, constant: float, u: Array) -> Cut | None:
         target, gradient = self.hypotheses.zero(self.loss.n_outputs), Gradient(u, self.loss.space)
@@ -226,25 +238,25 @@ class Polish:
         slope = target.coordinates(dear=True)
         if slope is None:
             return None
-        slack = self.hypotheses.light(gradient) + (ROUNDING + self.hypotheses.rounding) * gradient.norm
-        self._note(constant, target, slope, slack)
-        return Cut(constant, slope, u, slack)
+        slack, light = (ROUNDING + self.hypotheses.rounding) * gradient.norm, self.hypotheses.light(gradient)
+        self._note(constant, slope, slack, light, target)
+        return Cut(constant, slope, u, slack, light)
 
     def _keep(self, cut: Cut) -> None:
-        self.bundle.append(cut.constant, cut.slope.ravel(), cut.slack)
-        self.lower = max(self.lower, self.bundle.improve(self.domain, FEW))
+        self.bundle.append(*cut.parts)
+        self.lower = max(self.lower, self.bundle.improve(self.domain, EXCHANGES))
         if self.weight is not None:
-            constant, slope, slack = self.bundle.mean()
+            constant, slope, slack, light = self.bundle.mean()
             target = self.hypotheses.zero(self.loss.n_outputs)
             target.subtract(self.hypotheses.at(-slope))
-            self._note(constant, target, slope, slack)
+            self._note(constant, slope, slack, light, target)
 
-    def _note(self, constant: float, target: Target, slope: Array, slack: float) -> None:
+    def _note(self, constant: float, slope: Array, slack: float, light: float, target: Target) -> None:
         """Keep the line if it is the best for C1'."""
         strength = None if self.weight is None else target.strength()
         if self.weight is None or strength is None:
             return
-        line = Line(constant, float(np.linalg.norm(slope)) + slack, strength + slack)
+        line = Line.of(constant, slope, slack, light, strength)
         if self.line is None or line.atoms(self.weight) > self.line.atoms(self.weight):
             self.line = line
 
