@@ -152,8 +152,8 @@ class BaseConvexBoost(BaseEstimator):
             )
         elif _learnt_nothing(result.history):
             warnings.warn(
-                f"none of {len(result.records) - 1} rounds lowered the objective, {result.records[0].objective:.6g}"
-                ", so the model is a constant: the steps may be too large; step='line_search' finds others.",
+                f"none of {len(result.records) - 1} rounds lowered the objective: the steps may be too "
+                "large; step='line_search' finds others.",
                 ConvergenceWarning,
                 stacklevel=3,
             )
