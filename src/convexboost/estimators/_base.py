@@ -50,7 +50,7 @@ from convexboost.steps import STEPS, Refit
 from convexboost.train import OUTPUTS, Record, Result, boost
 from convexboost.variants import ALGORITHMS
 
-#: After so few rounds an objective that did not fall is no reason for a warning.
+#: After fewer rounds an objective that did not fall is no reason for a warning.
 FEW_ROUNDS = 10
 
 
@@ -711,9 +711,9 @@ def _check_offset(offset: Any, n_samples: int) -> Array:
 
 
 def _learnt_nothing(history: dict[str, Any]) -> bool:
-    """Return whether weak learners were found in enough rounds, and none of them lowered the objective."""
-    objective, enough = history["objective"], len(history["objective"]) > FEW_ROUNDS
-    return bool(enough and history["weak_learners"][-1] > 0 and objective[1:].min() >= objective[0])
+    """Return whether the objective rose above its start and stayed there, in more than a few rounds."""
+    start, later = history["objective"][0], history["objective"][1:]
+    return len(later) >= FEW_ROUNDS and bool(later.min() > start + 1e-12 * abs(start))
 
 
 def _check_columns(offset: Array | None, n_outputs: int) -> None:
