@@ -278,7 +278,8 @@ class SlowAdditive(DenseSet):
 
     def fit(self, values, rng):
         Z, inner = self.indicators, self.space.inner
-        table, p, before = np.zeros((Z.shape[1], values.shape[1])), 0.0, np.inf
+        mean = np.average(values, axis=0, weights=self.space.weight)  # is fitted exactly, and first
+        table, p, before = np.tile(mean / len(self.columns), (Z.shape[1], 1)), 0.0, np.inf
         for _ in range(self.n_steps):
             rest = values - Z @ table
             z = self.search(rest)

@@ -236,7 +236,7 @@ def test_one_outlier_hardly_matters(loss, learner, outlier):
 
 def test_a_minimum_that_is_far_too_low_hardly_matters():
     class Careless(Rows):
-        constants = {"minimum": 0.0}
+        constants = Constants(minimum=0.0)
 
     with_minimum, without = (
         np.abs(predictions(loss, "stump", rounds=100) - TRUE).mean() for loss in (Careless(1e4), Rows(1e4))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from scipy.optimize import linprog
+from scipy.optimize import linprog, minimize_scalar
 from sklearn.datasets import make_friedman1
 from sklearn.metrics import mean_poisson_deviance
 
@@ -412,6 +412,45 @@ def test_a_formula_with_a_ridge_term_has_no_prior_row():
     F = np.zeros((3, 1))
     shifts = objective.best_shifts(Place(F, F, None, NOWHERE, 1.0, 1), np.arange(3), 3)
     np.testing.assert_allclose(shifts, y / (1 + l2), rtol=NEAR * (1 + l2))
+
+
+@pytest.mark.parametrize("seed", range(2, 7))
+@pytest.mark.parametrize(
+    "given",
+    [Absolute(), Quantile(0.8), EpsilonInsensitive(0.3), HalfSquared(), 2.5 * Absolute(), as_loss(Pinball())],
+    ids=lambda given: given.name,
+)
+def test_several_outputs_and_a_ridge_term(given, seed):
+    """Nearly all that leaf values can gain is gained, also where a ridge term leads away from the targets."""
+    rng = np.random.default_rng(seed)
+    K, units = 3, 10.0 ** rng.uniform(-2, 2, 3) if seed % 2 else np.ones(3)
+    y, leaf = (rng.normal(size=(N, K)) + 2 * rng.normal(size=K)) * units, rng.integers(0, 2, N)
+    space = FunctionSpace.of(N, rng.uniform(0.5, 2, N))
+    objective = given.bind(y, space).with_l2(10.0 ** rng.uniform(-2, 1))
+    base = np.tile(objective.start(), (N, 1))
+    F = base + (rng.normal(size=(2, K)) * units)[leaf]
+
+    def value(shifts):
+        at = F + shifts[leaf]
+        return objective.value(at) + objective.l2 / 2 * space.norm(at - base) ** 2
+
+    def one(x, i, k):
+        shifts = np.zeros((2, K))
+        shifts[i, k] = x
+        return value(shifts)
+
+    best = np.zeros((2, K))
+    for i in range(2):
+        for k in range(K):
+            far = 20.0 * units[k]
+            best[i, k] = minimize_scalar(
+                one, (-far, far), args=(i, k), bounds=(-far, far), options={"xatol": 1e-9}
+            ).x
+    place = Place(F, base, None, np.zeros((2, K)), objective.curvature(base), 1)
+    found = objective.best_shifts(place, leaf, 2)
+    gained, possible = (value(np.zeros((2, K))) - value(shifts) for shifts in (found, best))
+    assert possible > 0.0
+    assert gained >= 0.95 * possible
 
 
 def test_along_the_direction_found_where_gradients_are_those_of_an_envelope():

@@ -33,7 +33,7 @@ from convexboost.certificates import Certificate
 from convexboost.certify import certify
 from convexboost.checks import watch
 from convexboost.core import AdditiveModel, Array, Constants, FunctionSpace, in_range
-from convexboost.diagnosis import Diagnosis, NO_VALIDATION, Run, count_hypotheses, diagnose, number
+from convexboost.diagnosis import NO_VALIDATION, Diagnosis, Run, count_hypotheses, diagnose, number
 from convexboost.estimators import _rounds
 from convexboost.estimators._frames import (
     Columns,
@@ -58,7 +58,7 @@ from convexboost.steps import STEPS, Refit
 from convexboost.train import OUTPUTS, Record, Result, boost, check_certifiable
 from convexboost.variants import ALGORITHMS
 
-#: After so few rounds an objective that did not fall is no reason for a warning.
+#: After fewer rounds an objective that did not fall is no reason for a warning.
 FEW_ROUNDS = 10
 
 
@@ -163,8 +163,7 @@ class BaseConvexBoost(BaseEstimator):
             warnings.warn(message, ConvergenceWarning, stacklevel=3)
         elif _learnt_nothing(result.history):
             message = (
-                f"none of {result.records[-1].round} rounds lowered the objective, "
-                f"{result.records[0].objective:.6g}, so the model is a constant: the steps may be too large; "
+                f"none of {result.records[-1].round} rounds lowered the objective: the steps may be too large; "
                 "step='line_search' finds others."
             )
             warnings.warn(message, ConvergenceWarning, stacklevel=3)
@@ -775,9 +774,9 @@ def _check_offset(offset: Any, n_samples: int) -> Array:
 
 
 def _learnt_nothing(history: dict[str, Any]) -> bool:
-    """Return whether weak learners were found in enough rounds, and none of them lowered the objective."""
-    objective, enough = history["objective"], len(history["objective"]) > FEW_ROUNDS
-    return bool(enough and history["weak_learners"][-1] > 0 and objective[1:].min() >= objective[0])
+    """Return whether the objective rose above its start and stayed there, in more than a few rounds."""
+    start, later = history["objective"][0], history["objective"][1:]
+    return len(later) >= FEW_ROUNDS and bool(later.min() > start + 1e-12 * abs(start))
 
 
 def _check_columns(offset: Array | None, n_outputs: int) -> None:

@@ -204,11 +204,18 @@ class AdditiveTarget(HistogramTarget):
     projections = Target.projections
 
     def _conjugate_gradients(self) -> tuple[Array, Array]:
-        """Solve C w = Δ roughly; return w and C w."""
-        w, image = np.zeros_like(self.table), np.zeros_like(self.table)
+        """Solve C w = Δ roughly; return w and C w.
+
+        The constant is solved for exactly.  Left in, it would be the direction with the largest eigenvalue:
+        steps that suit all others go far beyond it, and what rounding made of a mean of 0 would grow.
+        """
         mass = self.stumps.sample.mass[:, None]
-        p = self.stumps.average_projections(self.table)
-        length = first = float(np.sum(self.table * p))
+        n_features = self.stumps.sample.n_features
+        mean = self.table.sum(axis=0) / n_features  # of Δ: the bins of each feature add up to it
+        w, image = np.broadcast_to(mean / n_features, self.table.shape).copy(), mass * mean
+        rest = self.table - image
+        p = self.stumps.average_projections(rest)
+        length = first = float(np.sum(rest * p))
         for step in range(self.stumps.n_steps):
             if step > 0:
                 rest = self.table - image

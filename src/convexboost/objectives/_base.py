@@ -395,9 +395,10 @@ class Functional(ABC):
         # The search for the floor, which moves each score on its own, did not get as far as this.
         return usual_gap(gradient.norm, lambda size: self.slopes_left(F, gradient, size, n_threads))
 
-    def slopes_left(self, F: Array, gradient: Gradient, size: float, n_threads: int) -> float:
+    def slopes_left(self, F: Array, gradient: Gradient, size: float, n_threads: int) -> Array:
         """Return how much of the slope is left after a step of `size` along −∇."""
-        return max(self.space.inner(self.evaluate(F - size * gradient.values)[1], gradient.values), 0.0)
+        after = self.space.inner(self.evaluate(F - size * gradient.values)[1], gradient.values)
+        return np.array([max(after, 0.0)])
 
     def curvature(self, base: Array) -> float:
         """Return how R bends at the base: one over Polyak's step, ‖∇‖²/(R − floor), free of units."""
@@ -487,22 +488,20 @@ class Pointwise(Functional):
         gap = super().gap(F, value, gradient, n_threads)
         return within_reach(gap, gradient.norm, lambda size: self.slopes_left(F, gradient, size, n_threads))
 
-    def slopes_left(self, F: Array, gradient: Gradient, size: float, n_threads: int) -> float:
-        """Return the mean length of what is left of the rows' gradients after a step of `size` along them."""
+    def slopes_left(self, F: Array, gradient: Gradient, size: float, n_threads: int) -> Array:
+        """Return the mean of what is left of the rows' slopes after a step of `size`, output by output."""
         parts = list(self.parts())
-        lengths = [0.0] * len(parts)
+        found = np.zeros((len(parts), self.n_outputs))
 
         def task(first: int, last: int) -> None:
             for b in range(first, last):
                 rows, part = parts[b]
                 G = gradient.rows(rows)
-                after = part.evaluate(F[rows] - size * G)[1]
-                length = np.sqrt(np.einsum("nk,nk->n", G, G))
-                left = np.einsum("nk,nk->n", after, G).clip(0.0) / np.maximum(length, 1e-300)
-                lengths[b] = part.space.mean(left)
+                after = part.evaluate(F[rows] - size * G)[1] if size > 0.0 else G
+                found[b] = np.einsum("n,nk->k", part.space.weight, (after * np.sign(G)).clip(0.0))
 
         parallel.run(task, len(parts), 20.0 * F.size, n_threads if self.thread_safe else 1)
-        return sum(lengths)
+        return found.sum(axis=0)
 
     def prox(self, F: Array, size: float) -> Array | None:
         """Return the loss's `prox` at F."""
@@ -564,7 +563,11 @@ class Pointwise(Functional):
         found = sums(here, at.F)
         if formula is not None:
             prior = 0.0  # what a formula gives is not in need of it
-            return search(formula, 1.0)
+            # Losses with a formula are sums over the outputs, and in each of them loss and ridge term
+            # together are smallest between the formula and where the ridge term alone is.
+            ridge = leaf_means(at.base - at.F, weight, leaf, n_leaves)
+            ends = np.minimum(formula, ridge), np.maximum(formula, ridge)
+            return search(np.where(found[:, 1:] > 0.0, *ends), 1.0, apart=True)
         toward, first = -found[:, 1:] / np.maximum(found[:, :1], 1e-300), 1.0 / at.curvature
         if self.envelope > 0.0:  # its gradient knows more of the kinks than a subgradient
             toward = -at.values

@@ -66,26 +66,26 @@ def rounded(gap: float) -> float:
     return math.ldexp(round(mantissa * 2.0**DIGITS), exponent - DIGITS) if math.isfinite(gap) else gap
 
 
-def within_reach(gap: float, norm: float, left: Callable[[float], float]) -> float:
+def within_reach(gap: float, norm: float, left: Callable[[float], Array]) -> float:
     """Return R − floor = `gap`, or less if most of it belongs to a few rows that are far away.
 
-    `norm` is ‖∇‖; `left` returns how much of the slopes is left after a step of some size along −∇.
+    `norm` is ‖∇‖; `left` returns how much of the slopes is left after a step of some size along −∇, output by
+    output.  One output in which enough is left will do: they may have different units.
     """
     if not (0.0 < gap < math.inf and 0.0 < norm < math.inf):
         return gap
     half = gap / norm**2 / 2.0
-    return gap if left(half) >= LEFT * TIE * left(0.0) else usual_gap(norm, left, half)
+    return gap if _is_left(LEFT, left, half) else usual_gap(norm, left, half)
 
 
-def usual_gap(norm: float, left: Callable[[float], float], half: float = 1.0) -> float:
+def usual_gap(norm: float, left: Callable[[float], Array], half: float = 1.0) -> float:
     """Return the gap for which half of Polyak's step leaves the usual share of the slopes.
 
     The step is searched from `half`, longer or shorter; `norm` and `left` are those of `within_reach`.
     """
-    enough = USUAL * TIE * left(0.0)
 
     def leaves(exponent: float) -> bool:
-        return left(half * 2.0**exponent) >= enough
+        return _is_left(USUAL, left, half * 2.0**exponent)
 
     grows = leaves(0.0)
     near, far = 0.0, 1.0 if grows else -1.0
@@ -95,3 +95,9 @@ def usual_gap(norm: float, left: Callable[[float], float], half: float = 1.0) ->
         middle = (near + far) / 2.0
         near, far = (middle, far) if leaves(middle) == grows else (near, middle)
     return 2.0 * half * 2.0 ** min(near, far) * norm**2
+
+
+def _is_left(share: float, left: Callable[[float], Array], size: float) -> bool:
+    """Return whether a share of the slopes is left in some output."""
+    whole = left(0.0)
+    return bool(((left(size) >= share * TIE * whole) & (whole > 0.0)).any())

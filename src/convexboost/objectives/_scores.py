@@ -85,7 +85,8 @@ class LocalScores:
     def gap(self) -> float:
         """Return how much of R[F] can be gained."""
         value = self.value()
-        assert self._plain is not None and self._loss is not None
+        assert self._plain is not None
+        assert self._loss is not None
         return self.objective.gap(self._F, self._loss, self._plain, self._n_threads) + (value - self._loss)
 
     def along(self, direction: Direction) -> Ray:
