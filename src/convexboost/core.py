@@ -33,8 +33,7 @@ NUMBERS = 65536
 #: How close to a kink counts as the kink, relative to the scores: what some hundred additions may round.
 KINK = 2.0**-46
 
-#: Sums over rows, and objectives, that differ by less, relatively, are equal: rows may be in another order, or
-#: copies.
+#: Sums over rows that differ by less, relatively, are equal: rows may be in another order, or copies.
 TIE = 1e-12
 
 #: A length this much shorter than the first one counts as zero.

@@ -163,8 +163,8 @@ class BaseConvexBoost(BaseEstimator):
             warnings.warn(message, ConvergenceWarning, stacklevel=3)
         elif _learnt_nothing(result.history):
             message = (
-                f"none of {result.records[-1].round} rounds lowered the objective: the steps may be too large; "
-                "step='line_search' finds others."
+                f"none of {result.records[-1].round} rounds lowered the objective: the steps may be too "
+                "large; step='line_search' finds others."
             )
             warnings.warn(message, ConvergenceWarning, stacklevel=3)
         self.loss_ = loss
