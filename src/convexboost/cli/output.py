@@ -10,44 +10,11 @@ import unicodedata
 from pathlib import Path
 
 #: What a terminal prints that knows ASCII alone; Greek letters get their names, others lose their accents.
-PLAIN = {
-    **{
-        "‖": "||",
-        "−": "-",
-        "–": "-",
-        "…": "...",
-        "≤": "<=",
-        "≥": ">=",
-        "≠": "!=",
-        "≈": "~",
-        "±": "+-",
-        "∞": "inf",
-    },
-    **{
-        "√": "sqrt",
-        "·": "*",
-        "×": "x",
-        "←": "<-",
-        "→": "->",
-        "∈": "in",
-        "∇": "grad",
-        "∂": "d",
-        "⟨": "<",
-        "⟩": ">",
-    },
-    **{
-        "½": "1/2",
-        "¼": "1/4",
-        "“": '"',
-        "”": '"',
-        "‘": "'",
-        "’": "'",
-        "✓": "yes",
-        "✗": "no",
-        "²": "^2",
-        "━": "-",
-    },
-}
+PAIRS = """
+‖ ||  − -  – -  … ...  ≤ <=  ≥ >=  ≠ !=  ≈ ~  ± +-  ∞ inf  √ sqrt  · *  × x  ← <-  → ->  ∈ in  ∇ grad  ∂ d
+⟨ <  ⟩ >  ½ 1/2  ¼ 1/4  “ "  ” "  ‘ '  ’ '  ✓ yes  ✗ no  ² ^2  ━ -
+"""
+PLAIN = dict(zip(PAIRS.split()[::2], PAIRS.split()[1::2], strict=True))
 
 
 class CommandError(ValueError):

@@ -171,7 +171,7 @@ def _read(X: Any, j: int) -> tuple[NDArray[Any], str | None]:
     else:
         values = np.asarray(column)
     if values.dtype.kind in "fiub":
-        return values.astype(float), NUMBERS
+        return values.astype(float, copy=False), NUMBERS
     if values.dtype.kind == "M":
         return _seconds(values), ZONED if zoned else DATETIMES
     if values.dtype.kind == "m":

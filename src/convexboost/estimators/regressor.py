@@ -170,6 +170,10 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
     ) -> ConvexBoostRegressor:
         """Fit to targets of shape (n_samples,) or (n_samples, n_outputs).
 
+        `X` is an array, a sparse matrix, or a frame of pandas or polars.  Dates and times are read as seconds
+        since 1970 (in UTC where there is a time zone), durations as seconds, whatever their unit; NaT, None
+        and NA are missing values.  A column must hold the same kind of values in `fit` and in `predict`.
+
         `offset` is a fixed score per row; training then starts from it instead of the best constant, and
         `predict` returns what was learned on top of it.  `groups` is a label per row, for losses that know
         groups; `groups_val` the same for `X_val`.
