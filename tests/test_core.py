@@ -181,3 +181,13 @@ def test_model_of_no_rounds():
     model = AdditiveModel(np.array([3.0]), Identity())
     np.testing.assert_array_equal(model.predict(X), np.full((7, 1), 3.0))
     assert list(model.staged_predict(X)) == []
+
+
+def test_masses_of_a_part_are_those_of_its_rows():
+    """Where weights can be counted, and where they cannot."""
+    rng = np.random.default_rng(0)
+    for weight in (rng.integers(2, 5, 40), rng.uniform(0.5, 2.0, 40)):
+        space, kind = FunctionSpace.of(40, weight), rng.integers(0, 4, 40)
+        for part, rows in ((space, slice(None)), (space.part(slice(10, 30)), slice(10, 30))):
+            expected = np.bincount(kind[rows], space.weight[rows], 4)
+            np.testing.assert_allclose(part.masses(kind[rows]), expected, rtol=1e-13)

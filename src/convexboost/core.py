@@ -100,11 +100,8 @@ def in_range(weight: Array) -> Array:
     shift = min(max(bits, -WEIGHT_BITS), WEIGHT_BITS) - bits
     if shift != 0:
         weight, largest = np.ldexp(weight, shift), math.ldexp(largest, shift)
-    return (
-        weight
-        if (weight >= NO_WEIGHT * largest).all()
-        else np.where(weight < NO_WEIGHT * largest, 0.0, weight)
-    )
+    tiny = weight < NO_WEIGHT * largest
+    return np.where(tiny, 0.0, weight) if tiny.any() else weight
 
 
 @dataclass(frozen=True)
@@ -187,8 +184,10 @@ class FunctionSpace:
         Nor do copies, where weights can be counted.
         """
         if self.counts is not None:
-            whole = self.counts[0]
-            return np.bincount(kind, whole) / whole.sum()
+            whole, unit = self.counts
+            # The unit has rounding of its own: what should be 1 in all is 1.
+            total = 1.0 if math.isclose(whole.sum() * unit, 1.0, rel_tol=SAME) else whole.sum() * unit
+            return total * (np.bincount(kind, whole) / whole.sum())
         order = np.lexsort((self.weight, kind))
         return np.bincount(kind[order], self.weight[order]).astype(float, copy=False)
 

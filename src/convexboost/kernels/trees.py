@@ -10,6 +10,7 @@ a set of bins that go left, 256 bits, whatever kind of feature it is on.
 import numpy as np
 from numba import njit
 
+from convexboost.core import MOST_COUNTS
 from convexboost.kernels.vectors import FEW_WORDS, WORDS, add_few_words, add_words
 
 #: Rows handled together: their codes and values stay in the cache while all features are visited.
@@ -26,7 +27,7 @@ BEGIN, END, SLOT, DEPTH, FEATURE, CHILD = 0, 1, 2, 3, 4, 5
 #: A split must beat the best so far by this share, so that rounding does not decide.
 BETTER = 1e-9
 #: All weights, and all weights times targets, add up to at most so much: a sum has 32 bits.
-LARGEST = 2.0**30
+LARGEST = MOST_COUNTS
 
 
 def n_columns(n_outputs: int) -> int:
