@@ -20,6 +20,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from convexboost.certificates import (
+    FEW,
+    MANY,
     ROUNDING,
     Attained,
     Ball,
@@ -32,8 +34,8 @@ from convexboost.certificates import (
 )
 from convexboost.core import KINK, Array, FunctionSpace, Gradient, HypothesisSet, Target
 
-#: Exchanges of weight between two cuts for each new one.
-EXCHANGES = 200
+#: Steps between two searches for the best mean; those in between only improve it.
+SEARCH = 50
 #: Proximal steps between two choices of μ, and between two cuts that are kept.
 PERIOD = 10
 #: ‖Πu‖ below this share of ‖u‖ does not make μ smaller: proximal steps would be too long for their digits.
@@ -134,11 +136,13 @@ class Polish:
         ways = [self._minimise()]
         if self.loss.prox(self.base, 1.0) is not None:
             ways.append(self._ascend())
-        for way in itertools.islice(itertools.cycle(ways), steps):
+        for step, way in enumerate(itertools.islice(itertools.cycle(ways), steps), 1):
             cut = next(way)
             bound = cut.constant - self.domain.gain(cut.length**2)
             if bound > self.lower:
                 self.lower, self.best = bound, cut
+            if step % SEARCH == 0:
+                self.lower = max(self.lower, self.bundle.improve(self.domain, MANY))
             done = self.objective - self.lower <= tolerance * abs(self.objective)
             if done or time.perf_counter() > end:
                 break
@@ -244,7 +248,7 @@ class Polish:
 
     def _keep(self, cut: Cut) -> None:
         self.bundle.append(*cut.parts)
-        self.lower = max(self.lower, self.bundle.improve(self.domain, EXCHANGES))
+        self.lower = max(self.lower, self.bundle.improve(self.domain, FEW))
         if self.weight is not None:
             constant, slope, slack, light = self.bundle.mean()
             target = self.hypotheses.zero(self.loss.n_outputs)

@@ -335,3 +335,20 @@ def test_hinge_within_rounding_of_its_kinks():
     weight = np.array([0.1, 0.2, 0.3])
     assert weight[:2].sum() != weight[2]
     assert Hinge().bind(np.array([0, 0, 1]), FunctionSpace.of(3, weight)).start() == 0.0
+
+
+@pytest.mark.parametrize(
+    "loss", [Absolute(), Quantile(0.8), Quantiles((0.2, 0.7)), EpsilonInsensitive(1e-4)], ids=str
+)
+@pytest.mark.parametrize("far", [0.0, 1.0, 1e6, 1.7e9])
+def test_a_kink_is_no_wider_than_rounding(loss, far):
+    """Beyond some roundings of the scores a subgradient is one: l(f') ≥ l(f) + ⟨g, f' − f⟩."""
+    y = np.full((4, 1), far)
+    k = loss.count_outputs(1)
+    apart = far * 2.0**-44 + 1e-12
+    F = np.repeat(y + apart * np.array([[-3.0], [-1.0], [1.0], [3.0]]), k, axis=1)
+    F += np.sign(F - y) * getattr(loss, "epsilon", 0.0)
+    losses, G = loss.evaluate(F, y)
+    for other in F:
+        rise = np.sum(G * (other - F), axis=1)
+        assert (loss.value(np.tile(other, (4, 1)), y) >= losses + rise - 4e-16 * (far + 1.0)).all()
