@@ -59,7 +59,7 @@ from convexboost.train import OUTPUTS, Record, Result, boost, check_certifiable
 from convexboost.variants import ALGORITHMS
 
 #: After fewer rounds an objective that did not fall is no reason for a warning.
-FEW_ROUNDS = 10
+FEW_ROUNDS = 200
 
 
 class Rows(NamedTuple):
@@ -774,7 +774,7 @@ def _check_offset(offset: Any, n_samples: int) -> Array:
 
 
 def _learnt_nothing(history: dict[str, Any]) -> bool:
-    """Return whether the objective rose above its start and stayed there, in more than a few rounds."""
+    """Return whether the objective rose above its start and stayed there, in a run of some length."""
     start, later = history["objective"][0], history["objective"][1:]
     return len(later) >= FEW_ROUNDS and bool(later.min() > start + 1e-12 * abs(start))
 

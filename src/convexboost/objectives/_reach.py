@@ -18,7 +18,7 @@ USUAL = 2 / 3
 #: That step is searched up to a factor of two to this power, among those up to two to that one.
 STEP, MOST = 1 / 16, 512.0
 #: The binary digits of a gap to a floor that was searched: the others depend on constants in the loss.
-DIGITS = 32
+DIGITS = 40
 #: Rounding must not decide a tie.
 TIE = 1.0 - 1e-9
 #: The smallest losses are searched with at most so many evaluations, …
