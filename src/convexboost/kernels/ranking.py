@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from convexboost.core import TIE, Array
+from convexboost.core import Array
 from convexboost.kernels import parallel
 
 #: A weight has at most so many bits: whole sample weights stay whole multiples of each other, although they
@@ -104,7 +104,6 @@ class Pairs:
     grade: NDArray[np.int64]  #: of `rows`: 0, 1, … within the query
     weight: NDArray[np.int64]  #: of `rows`, in units
     unit: float  #: the weight that 1 stands for, a power of 2
-    ratio: Array  #: of all rows: the weight that `weight` stands for over the one given; 1 but for light rows
     latest: list[NDArray[np.int64]]  #: one array: how the scores counted last were ordered, query by query
 
     @classmethod
@@ -126,11 +125,8 @@ class Pairs:
             sums = np.add.reduceat(w, starts[:-1])
             bits = min(BITS - int(np.frexp(w.max())[1]), SUM_BITS - int(np.frexp(sums.max())[1]))
         whole = np.rint(np.ldexp(weight[rows], bits)).astype(np.int64)
-        ratio, unit = np.ones(len(order)), float(np.ldexp(1.0, -bits))
-        found = whole * unit / weight[rows]
-        ratio[rows] = np.where(np.abs(found - 1.0) <= TIE, 1.0, found)
         places = np.arange(len(rows)) - np.repeat(starts[:-1], np.diff(starts))
-        return cls(len(order), rows, starts, level[kept], whole, unit, ratio, [places])
+        return cls(len(order), rows, starts, level[kept], whole, float(np.ldexp(1.0, -bits)), [places])
 
     @property
     def n_queries(self) -> int:

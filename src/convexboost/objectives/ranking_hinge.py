@@ -79,19 +79,18 @@ class PairwiseHinge(Functional):
         f = F[:, 0]
         # A row i loses to all worse ones above f_i − 1, but for rounding.
         better, worse = self.pairs.count(f, f - 1.0 + KINK * (np.abs(f) + 1.0), n_threads)
-        slope = self._slope * self.pairs.ratio  # both rows of a pair then give it the same weight
-        g = (better - worse) * slope
-        value = self.space.mean(slope * better + self.pairs.centre(f) * g)
+        g = (better - worse) * self._slope
+        value = self.space.mean(self._slope * better + self.pairs.centre(f) * g)
         return max(value, 0.0), Gradient(g[:, None], self.space)
 
     @cached_property
     def _slope(self) -> float:
         """Return what one unit of weight adds to the subgradient: unit · total / Σω."""
-        return 1.0 / self.space.mean(self.pairs.ratio * self.pairs.all()[0])
+        return 1.0 / self.space.mean(self.pairs.all()[0])
 
     def loss_constants(self) -> Constants:
         """‖∇R‖ is largest if each row violates all its pairs on one side."""
-        most = np.maximum(*self.pairs.all()) * (self._slope * self.pairs.ratio)
+        most = np.maximum(*self.pairs.all()) * self._slope
         return Constants(lipschitz=self.space.norm(most[:, None]), minimum=0.0)
 
     def start(self) -> Array:
@@ -121,5 +120,5 @@ class PairwiseHinge(Functional):
             slopes=sp.csr_array(entries, (2 * m, n)),  # the second half is 0
             constants=np.repeat([1.0, 0.0], m),
             group=np.tile(np.arange(m), 2),
-            weight=self._slope * p[j] * pairs.ratio[j] * unit_weight[i],
+            weight=self._slope * p[j] * unit_weight[i],
         )
