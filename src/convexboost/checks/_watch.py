@@ -110,6 +110,10 @@ class Watched(Functional):
         """Ask the objective."""
         return self.inner.gap(F, value, gradient, n_threads)
 
+    def gap_within_reach(self, F: Array, value: float, gradient: Gradient, n_threads: int) -> float:
+        """Ask the objective."""
+        return self.inner.gap_within_reach(F, value, gradient, n_threads)
+
     def curvature(self, base: Array) -> float:
         """Ask the objective."""
         return self.inner.curvature(base)

@@ -395,6 +395,10 @@ class Functional(ABC):
         # The search for the floor, which moves each score on its own, did not get as far as this.
         return usual_gap(gradient.norm, lambda size: self.slopes_left(F, gradient, size, n_threads))
 
+    def gap_within_reach(self, F: Array, value: float, gradient: Gradient, n_threads: int) -> float:
+        """Return the gap without what belongs to a few outliers, where rows can be told apart."""
+        return self.gap(F, value, gradient, n_threads)
+
     def slopes_left(self, F: Array, gradient: Gradient, size: float, n_threads: int) -> Array:
         """Return how much of the slope is left after a step of `size` along −∇."""
         after = self.space.inner(self.evaluate(F - size * gradient.values)[1], gradient.values)
@@ -404,7 +408,7 @@ class Functional(ABC):
         """Return how R bends at the base: one over Polyak's step, ‖∇‖²/(R − floor), free of units."""
         F = base.copy()
         value, gradient = self.advance(F, None, None, 1)
-        return gradient.norm**2 / max(self.gap(F, value, gradient, 1), 1e-300) or 1.0
+        return gradient.norm**2 / max(self.gap_within_reach(F, value, gradient, 1), 1e-300) or 1.0
 
     def best_shifts(self, at: Place, leaf: Any, n_leaves: int) -> Array:
         """Return what to add in each leaf to lower R, by a proximal step: the leaves are coupled."""
@@ -483,9 +487,9 @@ class Pointwise(Functional):
             found[rows] = lowest(partial(self.loss.evaluate, y=y), (len(y), self.n_outputs), y)
         return found[inverse.ravel()]
 
-    def gap(self, F: Array, value: float, gradient: Gradient, n_threads: int) -> float:
-        """Return how much of R[F] = `value` can be gained, outliers aside."""
-        gap = super().gap(F, value, gradient, n_threads)
+    def gap_within_reach(self, F: Array, value: float, gradient: Gradient, n_threads: int) -> float:
+        """Return the gap without what belongs to a few outliers."""
+        gap = self.gap(F, value, gradient, n_threads)
         return within_reach(gap, gradient.norm, lambda size: self.slopes_left(F, gradient, size, n_threads))
 
     def slopes_left(self, F: Array, gradient: Gradient, size: float, n_threads: int) -> Array:

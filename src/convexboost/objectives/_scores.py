@@ -9,9 +9,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from convexboost.core import Array, Constants, Direction, Gradient, Move, PairGradient, Ray, RidgeGradient
+from convexboost.core import (
+    BLOCK,
+    Array,
+    Constants,
+    Direction,
+    Gradient,
+    Move,
+    PairGradient,
+    Ray,
+    RidgeGradient,
+)
 from convexboost.kernels import parallel
 from convexboost.kernels.histogram import add_lookup
+from convexboost.objectives._reach import LEFT
 from convexboost.objectives._refit import Place
 
 if TYPE_CHECKING:
@@ -87,7 +98,8 @@ class LocalScores:
         value = self.value()
         assert self._plain is not None
         assert self._loss is not None
-        return self.objective.gap(self._F, self._loss, self._plain, self._n_threads) + (value - self._loss)
+        gap = self.objective.gap_within_reach(self._F, self._loss, self._plain, self._n_threads)
+        return gap + (value - self._loss)
 
     def along(self, direction: Direction) -> Ray:
         """Return R on the line through F along `direction`."""
@@ -192,9 +204,18 @@ class LocalScores:
 
     def _smooth(self, value: float, gradient: Gradient) -> Gradient:
         """Return the gradient of the Moreau envelope: the mean of subgradients on the way to the prox."""
-        gap = self.objective.gap(self._F, value, gradient, self._n_threads)
+        objective, n_threads = self.objective, self._n_threads
+        gap = objective.gap(self._F, value, gradient, n_threads)
         if gap == 0.0 or gradient.norm == 0.0:
             return gradient
+        found = self._toward_prox(gap, gradient)
+        if self._is_far(found, gradient):
+            return found
+        within = objective.gap_within_reach(self._F, value, gradient, n_threads)
+        return self._toward_prox(within, gradient) if within < gap else found
+
+    def _toward_prox(self, gap: float, gradient: Gradient) -> Gradient:
+        """Return the gradient of the envelope that is `envelope` times Polyak's step wide."""
         size = self.objective.envelope * gap / gradient.norm**2
         parts, F, G = list(self.objective.parts()), self._F, np.empty_like(self._F)
 
@@ -207,6 +228,20 @@ class LocalScores:
 
         parallel.run(task, len(parts), 20.0 * F.size, self._n_threads if parts[0][1].thread_safe else 1)
         return Gradient(G, self.objective.space)
+
+    def _is_far(self, smooth: Gradient, gradient: Gradient) -> bool:
+        """Return whether the prox of enough rows is further away than half of Polyak's step, in some output.
+
+        If not, a few rows far away may make up most of R.  As a rule the first rows are enough to tell.
+        """
+        weight, far = self.objective.space.weight, np.zeros(self._F.shape[1])
+        for start in range(0, len(weight), BLOCK):
+            rows = slice(start, start + BLOCK)
+            least = np.abs(gradient.rows(rows)) / (2.0 * self.objective.envelope)
+            far += weight[rows] @ (np.abs(smooth.values[rows]) > least)
+            if far.max() >= LEFT:
+                return True
+        return False
 
     @property
     def _n_threads(self) -> int:
