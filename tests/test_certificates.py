@@ -193,7 +193,7 @@ def two_values(scale, seed, n=8):
 @pytest.mark.parametrize("loss", [Absolute(), Quantile(0.5), EpsilonInsensitive(), Huber()], ids=str)
 @pytest.mark.parametrize("step", ["auto", "line_search"])
 def test_no_bound_is_above_the_model_itself(loss, step):
-    for scale, seed in itertools.product((1.0, 10.0, 1e3, 1e4, 1e6), (0, 1)):
+    for scale, seed in itertools.product((10.0, 1e4), (0, 1)):
         X, y = two_values(scale, seed)
         space = FunctionSpace.of(len(y))
         objective, H = loss.bind(y, space), Stump().bind(X, space)

@@ -31,7 +31,7 @@ def test_ties_and_exact_kinks():
 def test_rounding_does_not_decide():
     """Scores a rounding error away from a tie or the kink are treated as the tie or the kink."""
     y = np.array([0, 0, 0])
-    F = np.array([[0.0, 0.5, 0.5 + 1e-13], [1.0 - 1e-13, 0.0, -1.0], [0.1 + 0.2, 0.3 - 1.0, -5.0]])
+    F = np.array([[0.0, 0.5, 0.5 + 1e-14], [1.0 - 1e-14, 0.0, -1.0], [0.1 + 0.2, 0.3 - 1.0, -5.0]])
     _, G = evaluate(F, y)
     np.testing.assert_array_equal(G, [[-1.0, 0.5, 0.5], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
 
