@@ -6,7 +6,8 @@ those known is smallest (better where many rows matter), and, for a loss with a 
 steps on all rows of u at once (better where few do).  Models within a radius D and without l2 are
 reached through D ‖Πu‖ = min_μ ‖Πu‖²/(2μ) + μ D²/2.
 
-A proximal step is only a wish: what becomes a cut are means of subgradients that the loss returned (`_near`).
+A proximal step is only a wish.  What becomes a cut is checked by the conjugate of the loss, or is a mean of
+subgradients that the loss returned (`_near`).
 """
 
 from __future__ import annotations
@@ -68,6 +69,9 @@ class RowLoss(Protocol):
     def losses(self, F: Array) -> tuple[Array, Array]:
         """Return the losses of the rows and their subgradients; only asked where there is a `prox`."""
 
+    def support(self, U: Array, F: Array) -> tuple[Array, Array] | None:
+        """Return slopes near U that the losses of the rows have, and −l* + ⟨u, F⟩ for each row."""
+
 
 class Cut(NamedTuple):
     """A lower bound of the loss on f₀ + span(H): constant + ⟨slope, f − f₀⟩."""
@@ -117,6 +121,7 @@ class Polish:
         self.best: Cut | None = None  #: the best single cut
         self.line: Line | None = None  #: the best for C1', if a `weight` is given
         self._steepest, self._height = lipschitz(objective), objective.space.norm(self.base)
+        self._start = objective.value(self.base)
         value, G = objective.evaluate(F)
         self._length = objective.space.norm(G) or self._steepest or 1.0
         self._first = self._cut_at(value, G, F)
@@ -196,12 +201,16 @@ class Polish:
         return F
 
     def _near(self, wanted: Array, X: Array, reach: Array) -> Cut:
-        """Return the cut at X whose u is nearest to the one wanted, from subgradients at X and beside it.
+        """Return the cut at X whose u is near the one wanted.
 
-        Where X is at a kink, u is a mean of subgradients on its sides.  The one beside X in the direction of
-        what is missing is the extreme one in that direction.  A mean of cuts is a cut, row by row, whatever
-        was wanted.
+        Where the loss knows its conjugate, that is the constant of any u.  Else u is made of subgradients at
+        X and beside it: where X is at a kink, u is a mean of subgradients on its sides.  The one beside X in
+        the direction of what is missing is the extreme one in that direction.  A mean of cuts is a cut, row
+        by row, whatever was wanted.
         """
+        supported = self.loss.support(wanted, self.base)
+        if supported is not None:
+            return self._supported(*supported)
         beside = BESIDE * (np.abs(X) + reach).max(axis=1)
         slope, constant = self._row_cuts(X)
         slopes, constants, weights = [slope], [constant], [np.ones(len(X))]
@@ -219,6 +228,13 @@ class Polish:
         u, space = _mean(weights, slopes), self.loss.space
         error = self._error(self.loss.value(X), space.norm(u), space.norm(X))
         cut = self._cut(space.mean(_mean(weights, constants)) - error, u)
+        assert cut is not None
+        return cut
+
+    def _supported(self, u: Array, values: Array) -> Cut:
+        """Return the cut with slopes u and these values of the rows at f₀."""
+        error = self._error(self._start, self.loss.space.norm(u), self._height)
+        cut = self._cut(self.loss.space.mean(values) - error, u)
         assert cut is not None
         return cut
 

@@ -139,6 +139,35 @@ def test_prox_is_where_its_displacement_is_a_subgradient(row_problem):
                 assert np.all(problem.loss.value(F2, problem.y) - losses - slope >= -1e-11 * scale)
 
 
+def test_support_is_below_the_loss_and_touches_it(row_problem):
+    """l(f) ≥ −l*(u) + ⟨u, f⟩ for any u asked for, with equality where u is a subgradient."""
+    problem, rng = row_problem, np.random.default_rng(2)
+    loss, y = problem.loss, problem.y
+    ordinary = {name: F for name, F in points(problem).items() if name != "huge"}
+    base = next(iter(ordinary.values()))
+    if loss.support(base, base, y) is None:  # a loss with kinks whose prox is known needs it for certificates
+        assert (
+            loss.prox(base, y, 1.0) is None
+            or problem.objective.constants.smoothness is not None
+            or is_exp(loss)
+        )
+        return
+    for F in ordinary.values():
+        losses, G = loss.evaluate(F, y)
+        u, values = loss.support(G, base, y)
+        np.testing.assert_allclose(u, G, rtol=0, atol=1e-15)
+        scale = 1 + np.abs(losses) + np.abs(F).max(axis=1) + np.abs(base).max(axis=1)
+        assert np.all(np.abs(values + np.sum(u * (F - base), axis=1) - losses) <= 1e-11 * scale)
+        for wanted in (3 * rng.normal(size=F.shape), rng.random(F.shape) / F.shape[1]):
+            u, values = loss.support(wanted, base, y)
+            assert np.all(loss.value(F, y) - values - np.sum(u * (F - base), axis=1) >= -1e-11 * scale)
+
+
+def is_exp(loss):
+    """Smooth, but without a constant for it."""
+    return loss.name in ("exponential", "poisson")
+
+
 def test_pieces_add_up_to_the_loss(problem):
     pieces = problem.objective.pieces()
     if pieces is None:

@@ -205,6 +205,13 @@ class RowLoss(Loss):
         """argmin_f l(f, y) + ‖f − F‖²/(2 size), row by row; None for a loss without a formula."""
         return None
 
+    def support(self, U: Array, F: Array, y: Any) -> tuple[Array, Array] | None:
+        """Return about U, as slopes u that the loss has somewhere, and −l*(u) + ⟨u, F⟩; None: no formula.
+
+        l* is the conjugate: l(f, y) ≥ ⟨u, f⟩ − l*(u) for every f, and no larger constant will do.
+        """
+        return None
+
     def pieces(self, y: Any, n_outputs: int, space: FunctionSpace) -> Pieces | None:
         """Return R as a piecewise linear functional, None if it is not one."""
         return None
@@ -371,6 +378,10 @@ class Functional(ABC):
         """Minimise R + ‖· − F‖²/(2 size), where that has a formula."""
         return None
 
+    def support(self, U: Array, F: Array) -> tuple[Array, Array] | None:
+        """Return the `support` of the rows, where rows are not coupled and there is a formula."""
+        return None
+
     def pieces(self) -> Pieces | None:
         """Return R, without the ridge term, as a piecewise linear functional, if it is one."""
         return None
@@ -510,6 +521,10 @@ class Pointwise(Functional):
     def prox(self, F: Array, size: float) -> Array | None:
         """Return the loss's `prox` at F."""
         return self.loss.prox(F, self.y, size)
+
+    def support(self, U: Array, F: Array) -> tuple[Array, Array] | None:
+        """Return the loss's `support`."""
+        return self.loss.support(U, F, self.y)
 
     def pieces(self) -> Pieces | None:
         """Return the loss's pieces."""

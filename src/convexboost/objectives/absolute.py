@@ -37,6 +37,11 @@ class Absolute(RowLoss):
         """Move towards y by at most `size`."""
         return F - (F - y).clip(-size, size)
 
+    def support(self, U: Array, F: Array, y: Any) -> tuple[Array, Array]:
+        """Slopes lie in [−1, 1], and l*(u) = ⟨u, y⟩."""
+        U = U.clip(-1.0, 1.0)
+        return U, np.einsum("nk,nk->n", U, F - y)
+
     def best_shifts(self, F: Array, y: Any, weight: Array, leaf: Any, n_leaves: int) -> Array:
         """Return the quantile of the residuals in each leaf."""
         return leaf_quantiles(y - F, weight, leaf, n_leaves, 0.5)

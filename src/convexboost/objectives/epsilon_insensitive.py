@@ -53,6 +53,11 @@ class EpsilonInsensitive(RowLoss):
         residual = F - y
         return F - np.sign(residual) * (np.abs(residual) - self.epsilon).clip(0.0, size)
 
+    def support(self, U: Array, F: Array, y: Any) -> tuple[Array, Array]:
+        """Slopes lie in [−1, 1], and l*(u) = ⟨u, y⟩ + ε Σ|u_k|."""
+        U = U.clip(-1.0, 1.0)
+        return U, np.einsum("nk,nk->n", U, F - y) - self.epsilon * np.abs(U).sum(axis=1)
+
     def best_shifts(self, F: Array, y: Any, weight: Array, leaf: Any, n_leaves: int) -> Array:
         """Return the middle of all minimisers in each leaf, as for the best constant."""
         ends = np.vstack([y - F - self.epsilon, y - F + self.epsilon])

@@ -31,6 +31,12 @@ class Hinge(MarginLoss):
         """Move towards 1 from below, by at most `size`."""
         return margin + (1.0 - margin).clip(0.0, size)
 
+    def support(self, U: Array, F: Array, y: Any) -> tuple[Array, Array]:
+        """Slopes of the margin are −s with s in [0, 1], and l*(−s) = −s."""
+        sign = signs(y)
+        s = (-sign * U).clip(0.0, 1.0)
+        return -sign * s, (s * (1.0 - sign * F))[:, 0]
+
     def constants(self, n_outputs: int) -> Constants:
         """‖∇R‖ ≤ 1."""
         return Constants(lipschitz=1.0, minimum=0.0)

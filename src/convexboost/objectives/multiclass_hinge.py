@@ -172,6 +172,15 @@ class MulticlassHinge(RowLoss):
         _prox(F, y, size, out)
         return out
 
+    def support(self, U: Array, F: Array, y: Any) -> tuple[Array, Array]:
+        """Slopes are Σ_k s_k (e_k − e_y) with s ≥ 0 and Σ s ≤ 1 over the rivals k, and l* is −Σ s."""
+        rows, S = np.arange(len(y)), np.maximum(U, 0.0)
+        S[rows, y] = 0.0
+        S /= np.maximum(S.sum(axis=1, keepdims=True), 1.0)
+        values = np.einsum("nk,nk->n", S, 1.0 + F - F[rows, y][:, None])
+        S[rows, y] = -S.sum(axis=1)
+        return S, values
+
     def pieces(self, y: Any, n_outputs: int, space: FunctionSpace) -> Pieces:
         """max_k (1[k ≠ y] + f_k) − f_y."""
         n, own = space.n_samples, np.eye(n_outputs)[y]

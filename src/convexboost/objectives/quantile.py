@@ -48,6 +48,11 @@ class Quantile(RowLoss):
         """Move towards y, by at most `size` times the slope."""
         return F - (F - y).clip(-size * self.quantile, size * (1 - self.quantile))
 
+    def support(self, U: Array, F: Array, y: Any) -> tuple[Array, Array]:
+        """Slopes lie in [−q, 1 − q], and l*(u) = ⟨u, y⟩."""
+        U = U.clip(-self.quantile, 1 - self.quantile)
+        return U, np.einsum("nk,nk->n", U, F - y)
+
     def best_shifts(self, F: Array, y: Any, weight: Array, leaf: Any, n_leaves: int) -> Array:
         """Return the quantile of the residuals in each leaf."""
         return leaf_quantiles(y - F, weight, leaf, n_leaves, self.quantile)

@@ -73,6 +73,12 @@ class Quantiles(LinkLoss):
         q = np.array(self.quantiles)
         return F - (F - y).clip(-size * q, size * (1 - q))
 
+    def support(self, U: Array, F: Array, y: Any) -> tuple[Array, Array]:
+        """Slopes lie in [−q, 1 − q], and l*(u) = ⟨u, y⟩."""
+        q = np.array(self.quantiles)
+        U = U.clip(-q, 1 - q)
+        return U, np.einsum("nk,nk->n", U, F - y)
+
     def best_shifts(self, F: Array, y: Any, weight: Array, leaf: Any, n_leaves: int) -> Array:
         """Return the quantiles of the residuals in each leaf."""
         found = [
