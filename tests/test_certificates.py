@@ -34,6 +34,7 @@ from convexboost.learners.additive import Additive
 from convexboost.learners.finite import FiniteSet
 from convexboost.learners.regressor import Regressor
 from convexboost.learners.stump import Stump
+from convexboost.objectives import maximum
 from convexboost.objectives.absolute import Absolute
 from convexboost.objectives.epsilon_insensitive import EpsilonInsensitive
 from convexboost.objectives.half_squared import HalfSquared
@@ -796,3 +797,44 @@ def test_the_gap_on_letter_is_small():
     assert 0.0 < found.gap() <= 0.05 * found.objective
     polished = certify(objective, H, result.model)
     assert polished.gap() <= 0.03 * polished.objective
+
+
+# -- found in review -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("unit", [1e-2, 1.0])
+def test_targets_far_away_are_polished_too(unit):
+    """The distance of F from f₀ has lost its digits there; the search must not take that for an end."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    y = 1.7e9 + unit * (np.sin(3 * X[:, 0]) + 0.3 * rng.normal(size=60))
+    space = FunctionSpace.of(60)
+    objective, H = Absolute().bind(y, space), Stump().bind(X, space)
+    found = certify(objective, H, boost(objective, H, n_rounds=50).model)
+    bound = found.ball(found.radius).value
+    assert bound <= found.met <= found.objective
+    assert found.met - bound <= 0.05 * found.objective
+
+
+@pytest.mark.parametrize("unit", [2.0**-50, 2.0**-30, 2.0**40])
+def test_a_maximum_in_other_units(unit):
+    """Which losses tie does not depend on the unit of y: neither does the model, nor the bound."""
+    rng = np.random.default_rng(1)
+    X, y = np.repeat(np.arange(4.0), 6)[:, None], rng.normal(size=24)
+    space, loss = FunctionSpace.of(24), maximum(Quantile(0.3), Quantile(0.8))
+    found = []
+    for scale in (1.0, unit):
+        objective, H = loss.bind(scale * y, space), Stump().bind(X, space)
+        result = boost(objective, H, n_rounds=100, certificate=True)
+        bound = result.certificate._bound(Ball(1.5 * scale))
+        found.append((result.records[-1].objective / scale, bound / scale))
+    assert found[1] == pytest.approx(found[0], rel=1e-9)
+
+
+def test_no_round_no_claim_about_bins():
+    X, y = two_values(1.0, 0)
+    space = FunctionSpace.of(len(y))
+    objective, H = Absolute().bind(y, space), Stump().bind(X, space)
+    result = boost(objective, H, certificate=True, callbacks=[lambda record: True])
+    assert "No round was finished" in str(result.certificate)
+    assert "bins" not in str(result.certificate)

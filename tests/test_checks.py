@@ -10,13 +10,16 @@ import pytest
 from numba import njit
 
 from convexboost import ConvexBoostClassifier, ConvexBoostRegressor, FunctionSpace, boost, check_objective
+from convexboost.certify import certify
 from convexboost.checks import ObjectiveError, ObjectiveWarning, watch
 from convexboost.checks._mistakes import search
 from convexboost.checks._trial import Trial, quiet
 from convexboost.checks._watch import WATCHED, Watched
 from convexboost.learners.stump import Stump
 from convexboost.objectives import Absolute, HalfSquared, MulticlassHinge, Quantile, Ridge, Softmax, maximum
+from convexboost.objectives._base import Pointwise
 from convexboost.objectives._custom import as_loss
+from convexboost.objectives._reweighted import Reweighted
 from convexboost.registry import available
 
 N = 60
@@ -1110,3 +1113,36 @@ def test_a_bump_between_rounds_is_a_warning():
         scores.value()
     scores.restore((np.full((N, 1), 60.0), []))
     scores.value()  # once is enough
+
+
+def test_a_watched_loss_answers_like_the_loss_itself():
+    """Every method that losses of single rows answer in their own way is passed on."""
+    own = {
+        name
+        for cls in (Pointwise, Reweighted)
+        for name, f in vars(cls).items()
+        if callable(f) and name[0] != "_"
+    }
+    unused = {
+        "part",
+        "take",
+        "kinds",
+        "reweight",
+        "tie",
+        "lowest_losses",
+        "slopes_left",
+        "sharp",
+        "best_shift",
+    }
+    assert own - unused <= set(vars(Watched))
+
+
+def test_a_watched_loss_is_certified():
+    y = np.random.default_rng(0).normal(size=40)
+    X, space = y[:, None] + 0.1, FunctionSpace.of(40)
+    loss = rows(lambda F, y: (np.abs(F - y).sum(axis=1), np.sign(F - y)))
+    type(loss).prox = lambda self, F, y, size: F - (F - y).clip(-size, size)
+    objective, H = watch(as_loss(loss).bind(y, space)), Stump().bind(X, space)
+    result = boost(objective, H, n_rounds=30)
+    found = certify(objective, H, result.model)
+    assert found.ball(found.radius).value <= found.objective

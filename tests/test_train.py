@@ -429,3 +429,20 @@ def test_a_rise_in_the_first_round_is_no_divergence_when_the_minimum_is_unknown(
     result = boost(NoFloor().bind(y, space), Stump().bind(X, space), step="inverse_sqrt", n_rounds=50)
     assert not result.diverged
     assert len(result.records) == 51
+
+
+def test_a_run_with_an_outlier_that_stays_bounded_has_not_diverged():
+    rng = np.random.default_rng(0)
+    X, space = rng.normal(size=(200, 2)), FunctionSpace.of(200)
+    y = X[:, 0] + 0.1 * rng.normal(size=200)
+    y[0] = 1e8
+    result = boost(Absolute().bind(y, space), Stump().bind(X, space), step="polyak", n_rounds=30)
+    assert result.kind == "rounds"
+
+
+def test_an_objective_that_is_infinite_at_the_start_says_so():
+    X, space = np.arange(10.0)[:, None], FunctionSpace.of(10)
+    with np.errstate(all="ignore"):
+        result = boost(HalfSquared().bind(1e200 * X, space), Stump().bind(X, space), n_rounds=3)
+    assert result.kind == "diverged"
+    assert "infinite at the start" in result.reason

@@ -32,6 +32,7 @@ import numpy as np
 
 from convexboost.core import (
     KINK,
+    TIE,
     Array,
     Direction,
     Gradient,
@@ -51,7 +52,7 @@ MIN_BLOCK, BLOCK_SHARE = 20, 0.1
 #: Exchanges of weight between two cuts for each new one, and when a bound is asked for.
 FEW, MANY = 40, 10_000
 #: Error of a value, relative to the numbers it is computed from; kinks are known to `KINK` only.
-ROUNDING = 2.0 * KINK
+VALUE_ROUNDING = 2.0 * KINK
 #: Error of a product of two slopes, relative to their lengths.
 PRODUCT_ROUNDING = 64.0 * float(np.finfo(float).eps)
 
@@ -63,7 +64,8 @@ def constant_error(value: float, slope: float, magnitude: float, additions: int 
     which are the result of so many `additions`.
     """
     eps = float(np.finfo(float).eps)
-    return ROUNDING * abs(value) + (KINK + (8 + additions) * eps) * slope * magnitude
+    # Losses within TIE of the largest count as the largest in CVaR and WorstGroup.
+    return 2.0 * TIE * abs(value) + (KINK + (8 + additions) * eps) * slope * magnitude
 
 
 # -- the best mean of some cuts --------------------------------------------------------------------------
@@ -302,7 +304,9 @@ class Certificate:
                 yield "So would learner='stump': for this learner the bound is about every function whatever."
         if bound.name == "floor" and floor is not None:
             yield f"It is at most {self._above(floor)} above the optimum, because {floor.assumption}."
-        if self.products is None:
+        if self.products is None and self.uniform.constant == -math.inf:
+            yield "No round was finished, so C1 and C2 are missing."
+        elif self.products is None:
             yield (
                 "There are too many bins to look for the span of the weak learners here, so C1 and C2 are "
                 "missing; `certify` looks for it up to 4,096 bins."
@@ -387,7 +391,7 @@ class Bundle:
         products[:n, :n] = self.products
         # einsum without BLAS: the sums do not depend on the number of threads
         row = [np.einsum("j,j->", other, self.coordinates[n]) for other in self.coordinates]
-        # `light` is one more coordinate: what the light rows have in common is at most that
+        # Light rows are one more coordinate: by Cauchy-Schwarz two slopes have at most light · light' there
         products[n] = products[:, n] = np.array(row) + self.light * light
         self.products = products
 
@@ -470,7 +474,7 @@ class Sum:
 
     def mean(self) -> tuple[float, Array | None, float, float]:
         """Return the mean: constant, slope (None where that is not cheap to know), slack and light part."""
-        coordinates, slack = self.slope.coordinates(), ROUNDING * self.length
+        coordinates, slack = self.slope.coordinates(), VALUE_ROUNDING * self.length
         constant, light = self.constant / self.count, self.light / self.count
         if coordinates is None:
             return constant, None, slack / self.count, light
@@ -507,7 +511,7 @@ class Watch:
         self._l2, self._minimum = getattr(objective, "l2", 0.0), objective.constants.minimum
         self._steepest = lipschitz(objective)
         self._magnitude = 0.0  #: ‖F‖, the largest met
-        self._weight = 0.0  #: Σ|α|‖h‖
+        self._weight = 0.0  #: Σ|α|‖h‖; ∞ where that is not known
         self._start = math.inf  #: the objective of f₀
         self._block, self._total, self._window, self._tail = (self._zero() for _ in range(4))
         self._bundle = Bundle()
@@ -521,14 +525,11 @@ class Watch:
         value, gradient = F.value(), F.gradient()
         part, penalty = _loss_part(gradient)
         correlation = self._position.dot(part)
-        if self._block.count == 0:
-            self._magnitude = max(self._magnitude, F.magnitude())
+        self._magnitude = max(self._magnitude, F.magnitude())
         rounds = self._total.count + self._block.count
         if rounds == 0:
             self._start = value
-        # twice: it may grow within a block
-        slope, size = max(part.norm, self._steepest), 2.0 * self._magnitude
-        error = constant_error(value, slope, size, rounds)
+        error = constant_error(value, max(part.norm, self._steepest), self._magnitude, rounds)
         self._block.cut(value - penalty - correlation - error, part)
         self._values += value
         self.objective = min(self.objective, value)
@@ -539,7 +540,8 @@ class Watch:
     def follow(self, move: Move, residual: Target | None) -> None:
         """F has moved, and this is what is left of Δ, if the algorithm keeps it."""
         self._position.move(move)
-        self._weight = move.shrink * self._weight + move.direction.norm
+        terms = move.direction.terms
+        self._weight = move.shrink * self._weight + (move.direction.norm if len(terms) <= 1 else math.inf)
         if self._block.count >= max(MIN_BLOCK, BLOCK_SHARE * self._total.count):
             self._close()
             left = None if residual is None else residual.coordinates()

@@ -55,7 +55,7 @@ def certify(
     for name, value in {"radius": radius, "weight": weight, "time_limit": time_limit}.items():
         if value is not None and not (isinstance(value, Real) and value > 0.0):
             raise ValueError(f"`{name}` must be positive, got {value!r}")
-    if not isinstance(polish, Integral):
+    if not isinstance(polish, Integral) or isinstance(polish, bool):
         raise ValueError(f"`polish` must be an integer, got {polish!r}")
     if polish < 0:
         raise ValueError(f"`polish` must not be negative, got {polish!r}")

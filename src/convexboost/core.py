@@ -50,7 +50,7 @@ def as_good_as(best: float, first: float) -> float:
 
 
 #: Entries of an array or a list that a repr shows; of longer ones it shows the size.
-FEW = 3
+SHOWN = 3
 
 
 def blocks(n_rows: int, n_outputs: int = 1) -> Iterator[slice]:
@@ -73,9 +73,9 @@ def brief(self: Any) -> str:
 
 def _brief(value: Any) -> str:
     if isinstance(value, np.ndarray):
-        few = value.ndim == 1 and len(value) <= FEW
+        few = value.ndim == 1 and len(value) <= SHOWN
         return repr(value.tolist()) if few else f"<{value.dtype} array, shape {value.shape}>"
-    if isinstance(value, list | tuple | dict) and len(value) > FEW:
+    if isinstance(value, list | tuple | dict) and len(value) > SHOWN:
         return f"<{type(value).__name__} of {len(value)} items>"
     return repr(value)
 

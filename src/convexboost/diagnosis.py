@@ -616,8 +616,8 @@ def overfitting(run: Run) -> Answer:
     numbers = {"best": float(best), "rise": back}
     if run.in_folds:
         advice = (
-            "That is meant: the errors of a classifier usually fall for as long again as its loss.  "
-            f"n_rounds={best} stops where the loss is best."
+            "This is intended: a classifier trains longer than is best for its loss, since its errors "
+            f"usually go on falling.  n_rounds={best} stops where the loss is best."
         )
         return Finding("overfitting", "note", sentence, numbers, advice)
     if run.output == "best" and len(values) == len(run.objective) and run.has_validation:

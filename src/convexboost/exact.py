@@ -22,7 +22,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import linprog
 
-from convexboost.certificates import ROUNDING
+from convexboost.certificates import VALUE_ROUNDING
 from convexboost.core import Array, HypothesisSet
 from convexboost.objectives._base import Pieces
 
@@ -130,7 +130,7 @@ def optimum(
     # ⟨u, f − f₀⟩ for an optimal f, which would be 0 if u were exactly orthogonal
     excess = np.abs(linear + orthogonal @ shares)
     charge = TRUST * float(np.sum(excess)) * max(float(np.abs(coefficients).max(initial=0.0)), unit)
-    rounding = ROUNDING * (abs(start) + float(pieces.weight @ np.abs(largest)))
+    rounding = VALUE_ROUNDING * (abs(start) + float(pieces.weight @ np.abs(largest)))
     lower, upper = start - float(np.sum(below)) - charge - rounding, objective.value(F)
     is_tight = upper - lower <= TIGHT * max(abs(start), abs(upper))
     return Optimum(lower, upper, time.perf_counter() - began, is_tight)

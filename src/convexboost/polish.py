@@ -23,7 +23,7 @@ import numpy as np
 from convexboost.certificates import (
     FEW,
     MANY,
-    ROUNDING,
+    VALUE_ROUNDING,
     Attained,
     Ball,
     Bundle,
@@ -148,7 +148,8 @@ class Polish:
                 self.lower, self.best = bound, cut
             if step % SEARCH == 0:
                 self.lower = max(self.lower, self.bundle.improve(self.domain, MANY))
-            done = self.objective - self.lower <= tolerance * abs(self.objective)
+            gap = self.objective - self.lower
+            done = math.isfinite(gap) and gap <= tolerance * abs(self.objective)
             if done or time.perf_counter() > end:
                 break
         return self.lower
@@ -194,8 +195,9 @@ class Polish:
         """Return the scores there, and note the objective."""
         F = self.base.copy()
         self.hypotheses.at(coordinates).add_to(F, self.hypotheses.inputs)
-        distance = self.loss.space.norm(F - self.base)
-        if self.loss.l2 > 0.0 or distance <= getattr(self.domain, "radius", 0.0) * (1.0 + 1e-9):
+        distance, length = self.loss.space.norm(F - self.base), float(np.linalg.norm(coordinates))
+        # the length, since F − f₀ has lost its digits where f₀ is large
+        if self.loss.l2 > 0.0 or length <= getattr(self.domain, "radius", 0.0) * (1.0 + 1e-9):
             value = self.loss.value(F) + self.loss.l2 / 2.0 * distance**2
             self.met = min(self.met, Attained(value, distance))
         return F
@@ -258,7 +260,10 @@ class Polish:
         slope = target.coordinates(dear=True)
         if slope is None:
             return None
-        slack, light = (ROUNDING + self.hypotheses.rounding) * gradient.norm, self.hypotheses.light(gradient)
+        slack, light = (
+            (VALUE_ROUNDING + self.hypotheses.rounding) * gradient.norm,
+            self.hypotheses.light(gradient),
+        )
         self._note(constant, slope, slack, light, target)
         return Cut(constant, slope, u, slack, light)
 

@@ -55,6 +55,10 @@ Kind = Literal[
 ]
 
 
+#: The objective ran away or became NaN.
+FAILED: tuple[Kind, ...] = ("diverged", "not_a_number")
+
+
 class Stop(NamedTuple):
     """Why training stopped: a kind for programs, a message for people."""
 
@@ -110,7 +114,7 @@ class Result:
     @property
     def failed(self) -> bool:
         """Return whether the objective ran away or became NaN; the model is then the best iterate."""
-        return self.kind in ("diverged", "not_a_number")
+        return self.kind in FAILED
 
     __repr__ = brief
 
@@ -122,7 +126,7 @@ class Result:
 
 
 class Tally(NamedTuple):
-    """The finished rounds, in a few numbers; to replace it is what finishes a round."""
+    """The finished rounds, in a few numbers.  A round counts as finished once this has been replaced."""
 
     rounds: int = 0
     best: int = 0  #: the first round as good as any
@@ -172,7 +176,8 @@ class Training:
         self.stop: Stop | None = None
         self._tally = Tally()
         self._is_whole = True  #: False from the beginning of a round to its end
-        self._first_gap = F.gap()
+        minimum = F.constants.minimum
+        self._first_gap = F.gap() if minimum is None else F.value() - minimum
         self._clock = time.perf_counter()
         self._keep_next = self._clock + KEEP_EVERY
         self._finish_round(ZERO, 0.0)
@@ -283,7 +288,7 @@ class Training:
         """Build the model that was asked for."""
         best = self.best_round
         stop = self.stop or Stop("rounds", "")
-        if stop.kind in ("diverged", "not_a_number"):  # nobody wants the last iterate then
+        if stop.kind in FAILED:  # nobody wants the last iterate then
             output = "best"
         model = {
             "last": lambda: self.model,
@@ -385,6 +390,8 @@ class Training:
     def _finished(self) -> Stop | None:
         first, last = self.records[0].objective, self.records[-1].objective
         t, minimum = self._tally.rounds, self.progress.F.constants.minimum
+        if math.isinf(first):
+            return Stop("diverged", "diverged: the objective is infinite at the start; rescale the targets")
         if math.isnan(last):
             largest = self.progress.F.largest()
             where = f"at scores up to {largest:.3g}" if math.isfinite(largest) else "after the scores did"

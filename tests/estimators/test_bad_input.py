@@ -539,3 +539,27 @@ def test_masked_entries_are_missing():
     np.testing.assert_array_equal(model.predict(X), expected.predict(X))
     masked = model.predict(np.ma.masked_array(X, mask))
     np.testing.assert_array_equal(masked, expected.predict(np.where(mask, np.nan, X)))
+
+
+@pytest.mark.parametrize("name", ["sample_weight", "offset"])
+def test_masked_numbers_are_not_read_through_the_mask(name):
+    X, y = np.arange(20.0)[:, None], np.arange(20.0)
+    masked = np.ma.masked_array(np.ones(20), mask=np.arange(20) == 3)
+    with pytest.raises(ValueError, match=name):
+        ConvexBoostRegressor(learner="stump", n_rounds=2).fit(X, y, **{name: masked})
+
+
+def test_categories_that_were_numbers_and_are_text_later():
+    X = pd.DataFrame({"a": pd.Categorical([1, 2, 3] * 10)})
+    model = ConvexBoostRegressor(learner="stump", n_rounds=2).fit(X, np.arange(30.0))
+    with pytest.raises(
+        ValueError, match="column 'a' of `X` holds text values, but the model was fitted to numbers"
+    ):
+        model.predict(pd.DataFrame({"a": pd.Categorical(["x", "y"] * 5)}))
+
+
+def test_polish_is_no_flag():
+    X, y = np.arange(20.0)[:, None], np.arange(20.0)
+    model = ConvexBoostRegressor("absolute", "stump", n_rounds=2).fit(X, y)
+    with pytest.raises(ValueError, match="`polish` must be an integer, got True"):
+        model.certify(X, y, polish=True)

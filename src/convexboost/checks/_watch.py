@@ -102,6 +102,14 @@ class Watched(Functional):
         """Ask the objective."""
         return self.inner.pieces()
 
+    def losses(self, F: Array) -> tuple[Array, Array]:
+        """Ask the objective; only those of single rows answer."""
+        return self.inner.losses(F)  # type: ignore[attr-defined, no-any-return]
+
+    def support(self, U: Array, F: Array) -> tuple[Array, Array] | None:
+        """Ask the objective."""
+        return self.inner.support(U, F)
+
     def search_floor(self) -> float:
         """Ask the objective."""
         return self.inner.search_floor()

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from convexboost.cli.output import CommandError, check_picture
 from convexboost.diagnosis import Diagnosis
 from convexboost.estimators._base import BaseConvexBoost
+from convexboost.train import FAILED
 
 
 class InspectError(CommandError):
@@ -95,7 +96,7 @@ def _settings(model: BaseConvexBoost) -> Table:
 
 
 def _handed_out(model: BaseConvexBoost) -> str:
-    failed = model.stop_kind_ in ("diverged", "not_a_number")
+    failed = model.stop_kind_ in FAILED
     if model.output == "average" and not failed:
         return f"0 to {model.n_rounds_ - 1}, their mean"
     return str(model.best_round_ if model.output == "best" or failed else model.n_rounds_)

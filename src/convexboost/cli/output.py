@@ -9,7 +9,7 @@ import tempfile
 import unicodedata
 from pathlib import Path
 
-#: What a terminal prints that knows ASCII alone; Greek letters get their names, others lose their accents.
+#: Replacements on terminals that print only ASCII; Greek letters get their names, others lose their accents.
 PAIRS = """
 ‖ ||  − -  – -  … ...  ≤ <=  ≥ >=  ≠ !=  ≈ ~  ± +-  ∞ inf  √ sqrt  · *  × x  ← <-  → ->  ∈ in  ∇ grad  ∂ d
 ⟨ <  ⟩ >  ½ 1/2  ¼ 1/4  “ "  ” "  ‘ '  ’ '  ✓ yes  ✗ no  ² ^2  ━ -

@@ -748,7 +748,7 @@ def _n_rows(X: Any) -> int:
 
 def _check_weight(given: Any, X: Any) -> Array:
     with naming("sample_weight"):
-        weight = _check_sample_weight(given, X, dtype=np.float64)
+        weight = _check_sample_weight(unmasked(given), X, dtype=np.float64)
     if (weight < 0).any():
         raise ValueError(f"`sample_weight` must not be negative, got {weight.min():g}")
     if not (weight > 0).any():
@@ -767,7 +767,7 @@ def _check_labels(given: Any, name: str, n_rows: int) -> NDArray[Any]:
 
 def _check_offset(offset: Any, n_samples: int) -> Array:
     with naming("offset"):
-        offset = check_array(offset, ensure_2d=False, dtype=np.float64, input_name="offset")
+        offset = check_array(unmasked(offset), ensure_2d=False, dtype=np.float64, input_name="offset")
     if len(offset) != n_samples:
         raise ValueError(f"`offset` must have {n_samples} rows like `X`, got {len(offset)}")
     return np.asarray(offset.reshape(n_samples, -1))

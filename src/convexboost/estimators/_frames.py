@@ -131,7 +131,7 @@ class Columns:
             if kind == TEXT and wanted == NUMBERS:
                 values, kind = _parsed(values)
             unreadable = wanted not in NUMERIC and j not in self.encoders
-            if unreadable or (kind == TEXT and wanted == NUMBERS):
+            if unreadable or (kind == TEXT and wanted == NUMBERS and not self.categorical[j]):
                 raise ValueError(
                     f"{where} holds {kind}, not numbers: give it a categorical dtype or name it in "
                     "`categorical_features`"

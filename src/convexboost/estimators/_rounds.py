@@ -113,5 +113,6 @@ def best_round(curve: Array) -> int:
     """Return the first round that is as good as any, and at least 1."""
     best, first = float(curve.min()), float(curve[0])
     gain = first - best
+    # 1e-12 of the value is rounding, 1e-9 of the gain a plateau
     worst = max(as_good_as(best, first), best + TIE * (gain if np.isfinite(gain) else 0.0))
     return max(1, int(np.argmax(curve <= worst)))

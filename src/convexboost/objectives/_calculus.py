@@ -202,7 +202,10 @@ class Maximum(Operation):
         found = [part(F) for part in parts]
         losses = np.stack([np.asarray(part, float) for part, _ in found])
         top = losses.max(axis=0)
-        share = (losses >= top - self.kink * (np.abs(top) + 1.0)).astype(float)
+        # what the losses are computed from: the tolerance has their unit
+        size = np.max([np.abs(g * F).sum(axis=-1) for _, g in found], axis=0)
+        size = size if top.ndim else size.mean()
+        share = (losses >= top - self.kink * (np.abs(top) + size)).astype(float)
         share /= share.sum(axis=0)
         G = sum(s[..., None] * g for s, (_, g) in zip(share, found, strict=True))
         return (top if top.ndim else float(top)), G

@@ -15,17 +15,17 @@ from convexboost.core import Array
 LEFT = 0.1
 #: Then it is shortened until this share is left, as on most data sets.
 USUAL = 2 / 3
-#: That step is searched up to a factor of two to this power, among those up to two to that one.
+#: The step is found to within a factor 2^STEP, among factors from 2^−MOST to 2^MOST.
 STEP, MOST = 1 / 16, 512.0
 #: The binary digits of a gap to a floor that was searched: the others depend on constants in the loss.
 DIGITS = 40
 #: Rounding must not decide a tie.
-TIE = 1.0 - 1e-9
-#: The smallest losses are searched with at most so many evaluations, …
+ALMOST = 1.0 - 1e-9
+#: At most this many evaluations for the smallest losses.
 EVALUATIONS = 100
-#: … to this accuracy, relative to the way, which is followed so far where it has no end, …
+#: Relative accuracy of the scores found; a score beyond FAR counts as infinite.
 CLOSE, FAR = 1e-12, 1e18
-#: … or until the slope is so much smaller than at its beginning.
+#: Slopes below this share of the first count as 0.
 FLAT = 1e-13
 
 
@@ -74,8 +74,8 @@ def within_reach(gap: float, norm: float, left: Callable[[float], Array]) -> flo
     """
     if not (0.0 < gap < math.inf and 0.0 < norm < math.inf):
         return gap
-    half = gap / norm**2 / 2.0
-    return gap if _is_left(LEFT, left, half) else usual_gap(norm, left, half)
+    half, enough = gap / norm**2 / 2.0, LEFT * ALMOST * left(0.0)
+    return gap if _is_left(enough, left(half)) else usual_gap(norm, left, half)
 
 
 def usual_gap(norm: float, left: Callable[[float], Array], half: float = 1.0) -> float:
@@ -83,9 +83,10 @@ def usual_gap(norm: float, left: Callable[[float], Array], half: float = 1.0) ->
 
     The step is searched from `half`, longer or shorter; `norm` and `left` are those of `within_reach`.
     """
+    enough = USUAL * ALMOST * left(0.0)
 
     def leaves(exponent: float) -> bool:
-        return _is_left(USUAL, left, half * 2.0**exponent)
+        return _is_left(enough, left(half * 2.0**exponent))
 
     grows = leaves(0.0)
     near, far = 0.0, 1.0 if grows else -1.0
@@ -97,7 +98,6 @@ def usual_gap(norm: float, left: Callable[[float], Array], half: float = 1.0) ->
     return 2.0 * half * 2.0 ** min(near, far) * norm**2
 
 
-def _is_left(share: float, left: Callable[[float], Array], size: float) -> bool:
-    """Return whether a share of the slopes is left in some output."""
-    whole = left(0.0)
-    return bool(((left(size) >= share * TIE * whole) & (whole > 0.0)).any())
+def _is_left(enough: Array, left: Array) -> bool:
+    """Return whether enough of the slopes is left in some output."""
+    return bool(((left >= enough) & (enough > 0.0)).any())
