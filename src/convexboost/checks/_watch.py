@@ -104,7 +104,7 @@ class Watched(Functional):
 
     def losses(self, F: Array) -> tuple[Array, Array]:
         """Ask the objective; only those of single rows answer."""
-        return self.inner.losses(F)  # type: ignore[attr-defined, no-any-return]
+        return self.inner.losses(F)  # type: ignore[attr-defined]
 
     def support(self, U: Array, F: Array) -> tuple[Array, Array] | None:
         """Ask the objective."""
