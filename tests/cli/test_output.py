@@ -76,7 +76,9 @@ def test_folders(command, unwritable, idle, tmp_path):
 def test_folder_of_a_picture(unwritable, idle, model):
     code, words = invoke("inspect", model, "--figure", unwritable / "run.png")
     assert code == 2
-    assert words.startswith("convexboost inspect: `--figure` must be a folder that can be written to, got ")
+    assert words.startswith(
+        "convexboost inspect: `--figure` must be in a folder that can be written to, got "
+    )
     assert len(words.splitlines()) == 1
 
 

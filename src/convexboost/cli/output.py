@@ -27,15 +27,16 @@ class OutputError(CommandError):
     """There is nowhere to write to."""
 
 
-def check_folder(path: Path, option: str) -> None:
-    """Make the folder, and make sure that files can be written to it."""
+def check_folder(path: Path, option: str, must: str = "be") -> None:
+    """Make the folder that an option must be, or must be in, and see that files can be written to it."""
     try:
         path.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=path):
             pass
     except OSError as error:
         why = "it is a file" if path.is_file() else error.strerror
-        raise OutputError(f"`{option}` must be a folder that can be written to, got {path}: {why}") from None
+        message = f"`{option}` must {must} a folder that can be written to, got {path}: {why}"
+        raise OutputError(message) from None
 
 
 def check_picture(path: Path, option: str) -> None:
@@ -48,7 +49,7 @@ def check_picture(path: Path, option: str) -> None:
     if path.suffix[1:].lower() not in known:
         endings = ", ".join(f".{name}" for name in sorted(known))
         raise OutputError(f"`{option}` must be a file that ends in one of {endings}, got {path}")
-    check_folder(path.parent, option)
+    check_folder(path.parent, option, must="be in")
     if path.exists() and not os.access(path, os.W_OK):
         raise OutputError(f"`{option}` must be a file that can be written to, got {path}")
 
