@@ -17,12 +17,16 @@ from numba import njit
 
 import common
 from common import geometric_mean, median, number, replaced, spread, table
-from convexboost.core import AdditiveModel, Gradient, Hypothesis, PairGradient, RidgeGradient
+from convexboost.core.gradients import Gradient, PairGradient, RidgeGradient
+from convexboost.core.hypotheses import Hypothesis
+from convexboost.core.model import AdditiveModel
+from convexboost.learners._bin_function import BinFunction
 from convexboost.learners._bins import BinMapper
-from convexboost.learners._histogram import BinFunction, PairTable, StumpSet
+from convexboost.learners._span import PairTable
+from convexboost.learners._stumps import StumpSet
 from convexboost.learners.stump import Stump
-from convexboost.objectives._scores import LocalScores
-from convexboost.objectives.multiclass_hinge import MulticlassHinge
+from convexboost.losses._scores import LocalScores
+from convexboost.losses.multiclass_hinge import MulticlassHinge
 from peers import Problem
 from phases import SETS, fit
 

@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 
 import data
-from convexboost.core import FunctionSpace
+from convexboost.boosting.training import boost
+from convexboost.core.space import FunctionSpace
 from convexboost.learners.stump import Stump
 from convexboost.registry import available, resolve
-from convexboost.train import boost
 
 ALGORITHMS = ("residual", "repeated", "naive")
 SCALES = [2.0**e for e in range(-6, 7)]
@@ -31,7 +31,7 @@ HELD_OUT = " --held-out --out docs/benchmarks/auto_step_held_out.md"
 
 
 def problems(names, sources=data.CLASSIFICATION + data.REGRESSION + data.GRADED):
-    losses = available("convexboost.objectives")
+    losses = available("convexboost.losses")
     for source in sources:
         if names and source.__name__ not in names:
             continue

@@ -36,7 +36,7 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 
 from common import table
 from convexboost import ConvexBoostClassifier, ConvexBoostRanker, ConvexBoostRegressor, datasets
-from convexboost.core import Array
+from convexboost.core.space import Array
 from convexboost.learners.tree import Tree
 
 CLASS_LOSSES = ("multiclass_hinge", "softmax")

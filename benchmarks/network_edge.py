@@ -18,7 +18,8 @@ from sklearn.neural_network import MLPRegressor
 
 import common
 from common import geometric_mean, median, number, table, timed
-from convexboost.core import FunctionSpace, Gradient
+from convexboost.core.gradients import Gradient
+from convexboost.core.space import FunctionSpace
 from convexboost.learners.network import Network
 from convexboost.learners.regressor import Regressor
 

@@ -26,15 +26,16 @@ from threadpoolctl import threadpool_limits
 import common
 from common import median, number, replaced, table, timed
 from convexboost import ConvexBoostClassifier
-from convexboost.algorithms import Residual
-from convexboost.core import Gradient, PairGradient
+from convexboost.boosting.algorithms import Residual
+from convexboost.boosting.steps import STEPS
+from convexboost.boosting.training import Result, Training
+from convexboost.core.gradients import Gradient, PairGradient
 from convexboost.learners._bins import BinMapper
-from convexboost.learners._histogram import HistogramTarget, PairTable, Span
+from convexboost.learners._span import PairTable, Span
+from convexboost.learners._stumps import HistogramTarget
 from convexboost.learners.stump import Stump
-from convexboost.objectives._scores import LocalScores
-from convexboost.objectives.multiclass_hinge import MulticlassHinge
-from convexboost.steps import STEPS
-from convexboost.train import Result, Training
+from convexboost.losses._scores import LocalScores
+from convexboost.losses.multiclass_hinge import MulticlassHinge
 from peers import Problem
 
 SETS = ("letter", "connect4", "pendigits", "satimage")

@@ -16,8 +16,8 @@ import common
 from common import Seconds, median, number, table
 from convexboost import ConvexBoostRanker, FunctionSpace
 from convexboost.datasets import load_mq2008
+from convexboost.losses.ranking_hinge import PairwiseHinge, RankingHinge
 from convexboost.metrics import ndcg
-from convexboost.objectives.ranking_hinge import PairwiseHinge, RankingHinge
 
 #: 10 times the rows may cost at most so many times the seconds; all pairs would cost 100 times.
 GOAL = 30.0

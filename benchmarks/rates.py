@@ -20,7 +20,7 @@ from matplotlib.axes import Axes
 
 import common
 from common import number, table
-from convexboost.experiments import chain, rates
+from convexboost.paper import chain, rates
 
 COLOURS = {"naive": "#6c757d", "repeated": "#d1495b", "residual": "#00798c", "threshold": "#edae49"}
 #: From the tightest bound to the loosest.

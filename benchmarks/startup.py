@@ -20,7 +20,7 @@ import numpy as np
 import common
 import data
 from common import Seconds, median, number, spread, table
-from convexboost.core import FunctionSpace
+from convexboost.core.space import FunctionSpace
 from convexboost.learners.stump import Stump
 
 try:

@@ -22,9 +22,9 @@ import common
 import peers
 from common import geometric_mean, median, number, spread, table
 from convexboost import ConvexBoostClassifier
+from convexboost.boosting.training import Record
 from convexboost.learners.additive import Additive
-from convexboost.objectives.multiclass_hinge import MulticlassHinge
-from convexboost.train import Record
+from convexboost.losses.multiclass_hinge import MulticlassHinge
 from peers import PEERS, XGBOOST, Problem, Setting
 
 DATA = ("letter", "connect4", "pendigits", "satimage")

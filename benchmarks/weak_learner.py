@@ -16,9 +16,9 @@ import numpy as np
 
 import common
 from common import Seconds, median, number, table, timed
-from convexboost.core import FunctionSpace
+from convexboost.core.space import FunctionSpace
 from convexboost.learners.stump import Stump
-from convexboost.objectives.multiclass_hinge import MulticlassHinge
+from convexboost.losses.multiclass_hinge import MulticlassHinge
 from peers import Problem
 
 GOAL = 1.1

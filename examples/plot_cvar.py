@@ -19,7 +19,7 @@ from style import AMBER, GREY, TEAL, figure, finish, label, run
 
 from convexboost import ConvexBoostRegressor
 from convexboost.datasets import load_bike_sharing
-from convexboost.objectives import CVaR
+from convexboost.losses import CVaR
 
 LEARNER = "stump"
 LEVEL = 0.9

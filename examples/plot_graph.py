@@ -18,7 +18,7 @@ import numpy as np
 from style import AMBER, GREY, INK, TEAL, figure, finish, label, run
 
 from convexboost import ConvexBoostRegressor
-from convexboost.objectives import Absolute, Laplacian, TotalVariation
+from convexboost.losses import Absolute, Laplacian, TotalVariation
 
 TERMS = {"no term": (None, GREY), "Laplacian": (Laplacian, AMBER), "total variation": (TotalVariation, TEAL)}
 STRENGTHS = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)

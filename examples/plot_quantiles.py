@@ -18,7 +18,7 @@ from scipy.stats import gamma
 from style import GREY, INK, TEAL, figure, finish, label, run
 
 from convexboost import ConvexBoostRegressor
-from convexboost.objectives import Quantiles
+from convexboost.losses import Quantiles
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 

@@ -20,7 +20,7 @@ from style import GREY, INK, TEAL, figure, finish, label, run
 
 from convexboost import ConvexBoostClassifier
 from convexboost.datasets import load_bike_sharing
-from convexboost.objectives import WorstGroup
+from convexboost.losses import WorstGroup
 
 LEARNER = "stump"
 GROUPINGS = {

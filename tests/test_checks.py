@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 from numba import njit
 
-from convexboost import ConvexBoostClassifier, ConvexBoostRegressor, FunctionSpace, boost, check_objective
-from convexboost.certify import certify
-from convexboost.checks import ObjectiveError, ObjectiveWarning, watch
+from convexboost import ConvexBoostClassifier, ConvexBoostRegressor, FunctionSpace, boost, check_loss
+from convexboost.checks import LossError, LossWarning, watch
 from convexboost.checks._mistakes import search
 from convexboost.checks._trial import Trial, quiet
 from convexboost.checks._watch import WATCHED, Watched
+from convexboost.inspection.certify import certify
 from convexboost.learners.stump import Stump
-from convexboost.objectives import Absolute, HalfSquared, MulticlassHinge, Quantile, Ridge, Softmax, maximum
-from convexboost.objectives._base import Pointwise
-from convexboost.objectives._custom import as_loss
-from convexboost.objectives._reweighted import Reweighted
+from convexboost.losses import Absolute, HalfSquared, MulticlassHinge, Quantile, Ridge, Softmax, maximum
+from convexboost.losses._custom import as_loss
+from convexboost.losses._objective import Pointwise
+from convexboost.losses._reweighted import Reweighted
 from convexboost.registry import available
 
 N = 60
@@ -455,7 +455,7 @@ WRONG += [(f"total: {name}", total(method), *rest) for name, method, *rest in WR
 
 
 def problem(kind, seed=0):
-    """Return y and what else `check_objective` takes."""
+    """Return y and what else `check_loss` takes."""
     rng = np.random.default_rng(seed)
     if kind == "classes":
         return rng.permutation(np.arange(N) % 3), {"n_classes": 3}
@@ -481,8 +481,8 @@ def fit(loss, kind, **more):
 @pytest.mark.parametrize(("loss", "kind", "phrase"), [pytest.param(*w[1:4], id=w[0]) for w in WRONG])
 def test_wrong_losses_are_named(loss, kind, phrase, seed):
     y, given = problem(kind, seed)
-    with pytest.raises(ObjectiveError, match=f"(?s){phrase}") as error:
-        check_objective(loss, y, random_state=seed, **given)
+    with pytest.raises(LossError, match=f"(?s){phrase}") as error:
+        check_loss(loss, y, random_state=seed, **given)
     assert str(error.value).endswith((".", "?"))
 
 
@@ -492,11 +492,11 @@ def test_wrong_losses_are_named_in_fit(loss, kind, phrase):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             fit(loss, kind)
-        assert len([w for w in caught if w.category is ObjectiveWarning]) == 1
-        (message,) = (str(w.message) for w in caught if w.category is ObjectiveWarning)
-        assert "check_objective" in message or "weight" in message
+        assert len([w for w in caught if w.category is LossWarning]) == 1
+        (message,) = (str(w.message) for w in caught if w.category is LossWarning)
+        assert "check_loss" in message or "weight" in message
         return
-    with pytest.raises(ObjectiveError, match=f"(?s){phrase}.*check_objective"):
+    with pytest.raises(LossError, match=f"(?s){phrase}.*check_loss"):
         fit(loss, kind)
 
 
@@ -667,14 +667,14 @@ def look(loss, y, seed=0, sample_weight=None, groups=None, n_classes=None):
 
 
 @pytest.mark.parametrize("scale", [1, 1e5, 1e-5])
-@pytest.mark.parametrize("name", [*available("convexboost.objectives"), *EXPRESSIONS])
+@pytest.mark.parametrize("name", [*available("convexboost.losses"), *EXPRESSIONS])
 def test_losses_of_the_library_are_right(name, scale):
-    loss = EXPRESSIONS.get(name) or available("convexboost.objectives")[name]()
+    loss = EXPRESSIONS.get(name) or available("convexboost.losses")[name]()
     found = targets_for(loss, scale, 0)
     if found is not None:
         y, given = found
         weight = np.random.default_rng(0).uniform(0.2, 3, N)
-        check_objective(loss, y, sample_weight=weight, **given)
+        check_loss(loss, y, sample_weight=weight, **given)
         for seed in range(3):
             look(loss, y, seed, **given)
 
@@ -685,7 +685,7 @@ def test_right_losses_are_right(name):
     for seed, scale in enumerate((1, 1e5, 1e-5)):
         y, given = problem(kind, seed)
         if scale == 1 or kind in ("one", "three", "weighted", "counts"):
-            check_objective(loss, y * scale, random_state=seed, **given)
+            check_loss(loss, y * scale, random_state=seed, **given)
             look(loss, y * scale, seed, **given)
 
 
@@ -695,7 +695,7 @@ def test_few_rows(name, n_rows):
     loss, kind = RIGHT[name]
     y, given = problem(kind)
     given = {key: item if key == "n_classes" else item[:n_rows] for key, item in given.items()}
-    check_objective(loss, y[:n_rows], **given)
+    check_loss(loss, y[:n_rows], **given)
     look(loss, y[:n_rows], **given)
 
 
@@ -781,7 +781,7 @@ def test_right_losses_in_torch(name):
     loss, kind = torch_losses()[1][name]
     for seed in range(3):
         y, given = problem(kind, seed)
-        check_objective(loss, y, random_state=seed, **given)
+        check_loss(loss, y, random_state=seed, **given)
     fit(loss, kind)
 
 
@@ -790,21 +790,21 @@ def test_right_losses_in_torch(name):
 
 def test_report():
     y, _ = problem("three")
-    smooth = check_objective("half_squared", y)
+    smooth = check_loss("half_squared", y)
     assert not smooth.kinks
     assert not smooth.coupled
     assert "looks smooth" in str(smooth)
-    kinks = check_objective(Absolute(), y)
+    kinks = check_loss(Absolute(), y)
     assert kinks.kinks
     assert kinks.lipschitz == pytest.approx(np.sqrt(3))
     assert kinks.minimum == 0.0
     assert str(kinks).startswith("|f − y|: no mistake found, at ")
-    coupled = check_objective(total(spread), y)
+    coupled = check_loss(total(spread), y)
     assert coupled.coupled
     assert coupled.kinks
     assert "It is a loss of all rows at once." in str(coupled)
     assert "It takes no `weight`" in str(coupled)
-    assert "overflows at scores of about 7" in str(check_objective(rows(poisson), np.abs(y)))
+    assert "overflows at scores of about 7" in str(check_loss(rows(poisson), np.abs(y)))
 
 
 @pytest.mark.parametrize("name", ["hinge", "insensitive", "huber", "log cosh", "cross entropy", "pair hinge"])
@@ -812,7 +812,7 @@ def test_kinks_are_found_by_search(name):
     """Not only on the targets."""
     loss, kind = RIGHT[name]
     y, given = problem(kind)
-    assert check_objective(loss, y, **given).kinks == (name in ("hinge", "insensitive", "pair hinge"))
+    assert check_loss(loss, y, **given).kinks == (name in ("hinge", "insensitive", "pair hinge"))
 
 
 def test_a_wrong_subgradient_away_from_the_targets_is_found():
@@ -822,34 +822,34 @@ def test_a_wrong_subgradient_away_from_the_targets_is_found():
         losses, G = insensitive(F, y)
         return losses, np.where(np.abs(np.abs(F - y) - 0.5) < 1e-6, 3.0, G)
 
-    with pytest.raises(ObjectiveError, match=r"at a kink .*the gradient 3 is no"):
-        check_objective(rows(evaluate), problem("one")[0])
+    with pytest.raises(LossError, match=r"at a kink .*the gradient 3 is no"):
+        check_loss(rows(evaluate), problem("one")[0])
 
 
 def test_labels_of_any_kind():
     y = np.array(["no", "yes", "maybe"] * 10)
-    assert check_objective("softmax", y).loss.startswith("log")
-    check_objective(rows(cross_entropy), y)
+    assert check_loss("softmax", y).loss.startswith("log")
+    check_loss(rows(cross_entropy), y)
     with pytest.raises(ValueError, match=r"`n_classes` is 2, but `y` has 3 classes"):
-        check_objective("softmax", y, n_classes=2)
+        check_loss("softmax", y, n_classes=2)
     with pytest.raises(ValueError, match=r"`y` must have shape \(n_samples,\) for classes"):
-        check_objective("softmax", y[:, None])
+        check_loss("softmax", y[:, None])
     with pytest.raises(ValueError, match="`sample_weight` must hold 30 positive numbers"):
-        check_objective("softmax", y, sample_weight=np.zeros(30))
+        check_loss("softmax", y, sample_weight=np.zeros(30))
     with pytest.raises(ValueError, match="`groups` must have 30 labels like `y`, got 2"):
-        check_objective(total(pair_hinge), np.zeros(30), groups=[1, 2])
+        check_loss(total(pair_hinge), np.zeros(30), groups=[1, 2])
     with pytest.raises(ValueError, match="`loss` must be one of"):
-        check_objective("nothing", y)
+        check_loss("nothing", y)
 
 
 def test_errors_of_the_users_own_come_through():
     def evaluate(F, y):
         raise ValueError("mine")
 
-    for check in (lambda: check_objective(rows(evaluate), np.zeros(5)), lambda: fit(rows(evaluate), "one")):
+    for check in (lambda: check_loss(rows(evaluate), np.zeros(5)), lambda: fit(rows(evaluate), "one")):
         with pytest.raises(ValueError, match=r"^mine$") as error:
             check()
-        assert not isinstance(error.value, ObjectiveError)
+        assert not isinstance(error.value, LossError)
 
 
 def test_many_rows_are_sampled():
@@ -861,8 +861,8 @@ def test_many_rows_are_sampled():
         return half_squared(F, y)[0], (F - y) / 5000
 
     y = np.random.default_rng(0).normal(size=5000)
-    with pytest.raises(ObjectiveError, match="divided by the number of rows, 5000"):
-        check_objective(rows(evaluate), y)
+    with pytest.raises(LossError, match="divided by the number of rows, 5000"):
+        check_loss(rows(evaluate), y)
     assert max(seen) == 200
 
 
@@ -947,7 +947,7 @@ def test_a_loss_that_writes_into_the_scores_late_is_noticed(method):
     methods = {"evaluate": absolute, "prox": prox_of_absolute, method: late}
     X = np.random.default_rng(0).normal(size=(N, 2))
     model = ConvexBoostRegressor(rows(**methods), n_rounds=60, early_stopping=False, n_jobs=1)
-    with pytest.raises(ObjectiveError, match=f"`{method}` of Mine writes into `F`, e.g. in row"):
+    with pytest.raises(LossError, match=f"`{method}` of Mine writes into `F`, e.g. in row"):
         model.fit(X, X[:, 0] + np.abs(X[:, 1]))
 
 
@@ -973,7 +973,7 @@ def needs_writable(function):
 def test_code_that_only_insists_on_writable_arrays_gets_copies():
     y, X = problem("one")[0], np.random.default_rng(0).normal(size=(N, 2))
     own, other = rows(absolute), rows(needs_writable(absolute))
-    check_objective(other, y)
+    check_loss(other, y)
     a, b = (ConvexBoostRegressor(loss, "stump", n_rounds=10).fit(X, y).predict(X) for loss in (own, other))
     np.testing.assert_array_equal(a, b)
 
@@ -993,9 +993,9 @@ def test_numba_losses_read_what_they_are_given():
         return found
 
     y = problem("one")[0]
-    check_objective(rows(compiled), y)
-    with pytest.raises(ObjectiveError, match="`evaluate` of Mine writes into `F`"):
-        check_objective(rows(writes), y)
+    check_loss(rows(compiled), y)
+    with pytest.raises(LossError, match="`evaluate` of Mine writes into `F`"):
+        check_loss(rows(writes), y)
 
 
 def test_a_users_own_error_comes_out_as_it_is():
@@ -1010,7 +1010,7 @@ def test_a_users_own_error_comes_out_as_it_is():
 def test_a_link_of_one_output_may_have_one_dimension(shape):
     y, X = problem("one")[0], np.random.default_rng(0).normal(size=(N, 2))
     loss = rows(half_squared, link=lambda F: np.exp(F).reshape(shape))
-    check_objective(loss, y)
+    check_loss(loss, y)
     model = ConvexBoostRegressor(loss, "stump", n_rounds=5).fit(X, y)
     plain = ConvexBoostRegressor(rows(half_squared), "stump", n_rounds=5).fit(X, y)
     np.testing.assert_array_equal(model.predict(X), np.exp(plain.predict(X)))
@@ -1022,7 +1022,7 @@ def test_a_link_of_one_output_may_have_one_dimension(shape):
 def test_a_link_may_give_the_probability_of_the_second_class_alone(shape):
     y, X = problem("binary")[0], np.random.default_rng(0).normal(size=(N, 2))
     loss = rows(logistic, task="binary", link=lambda F: sigmoid(F).reshape(shape))
-    check_objective(loss, y)
+    check_loss(loss, y)
     P = ConvexBoostClassifier(loss, "stump", n_rounds=5).fit(X, y).predict_proba(X)
     expected = ConvexBoostClassifier("logistic", "stump", n_rounds=5).fit(X, y).predict_proba(X)
     np.testing.assert_allclose(P, expected, rtol=1e-6)
@@ -1093,7 +1093,7 @@ def test_the_first_rounds_are_watched(wrong, what):
     bad = bound(total(wrong), y)[0]
     object.__setattr__(objective, "inner", bad)  # what it says from now on
     scores.restore((np.full((N, 1), 100.0), []))
-    with pytest.raises(ObjectiveError, match=f"{what}.*check_objective"):
+    with pytest.raises(LossError, match=f"{what}.*check_loss"):
         scores.value()
 
 
@@ -1109,7 +1109,7 @@ def test_a_bump_between_rounds_is_a_warning():
 
     object.__setattr__(objective, "inner", bound(total(bumpy), y)[0])
     scores.restore((np.full((N, 1), 66.0), []))
-    with pytest.warns(ObjectiveWarning, match="not convex: between the scores of two rounds"):
+    with pytest.warns(LossWarning, match="not convex: between the scores of two rounds"):
         scores.value()
     scores.restore((np.full((N, 1), 60.0), []))
     scores.value()  # once is enough

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from convexboost import ConvexBoostRegressor, check_objective
-from convexboost.objectives import Absolute, CVaR
+from convexboost import ConvexBoostRegressor, check_loss
+from convexboost.losses import Absolute, CVaR
 
 ROOT = Path(__file__).parents[1]
 MAP = (ROOT / "docs" / "paper-map.md").read_text()
@@ -65,7 +65,7 @@ def test_the_code_in_the_readme_runs(capsys):
     exec(textwrap.dedent(own), names)
     y = np.random.default_rng(0).normal(size=60)
     for loss in (names["Asymmetric"](), CVaR(names["Asymmetric"](), 0.9), names["Asymmetric"]() + Absolute()):
-        check_objective(loss, y)
+        check_loss(loss, y)
     exec(textwrap.dedent(second), names)
     assert re.search("No model gets below .*, so it is at most .* above the optimum", capsys.readouterr().out)
 
@@ -82,6 +82,6 @@ def test_the_page_about_losses_runs_and_prints_what_it_says(capsys):
 
 
 def test_the_page_about_losses_shows_the_real_file():
-    file = "src/convexboost/objectives/huber.py"
+    file = "src/convexboost/losses/huber.py"
     assert f"```python\n{(ROOT / file).read_text()}```" in ADD_A_LOSS
     assert file in ADD_A_LOSS

@@ -5,12 +5,12 @@ import os
 import numpy as np
 import pytest
 
-from convexboost.core import FunctionSpace
+from convexboost.boosting.training import boost
+from convexboost.boosting.variants import ALGORITHMS
+from convexboost.core.space import FunctionSpace
 from convexboost.datasets import load, load_letter
 from convexboost.learners.stump import Stump
 from convexboost.registry import available, resolve
-from convexboost.train import boost
-from convexboost.variants import ALGORITHMS
 
 CLASSES = ("letter", "pendigits", "satimage", "connect4")
 NUMBERS = ("california_housing", "bike_sharing", "abalone", "airfoil")
@@ -32,7 +32,7 @@ def test_auto_makes_progress_and_never_diverges(name):
     space = FunctionSpace.of(len(y))
     hypotheses = Stump(max_bins=64).bind(X, space, data.categorical or None)
     tasks = {"classification"} if y.dtype.kind == "i" else {"regression"}
-    for loss, cls in available("convexboost.objectives").items():
+    for loss, cls in available("convexboost.losses").items():
         if cls.task not in tasks:
             continue
         objective = resolve("loss", loss, {loss: cls}).bind(y, space)
@@ -51,7 +51,7 @@ def test_residual_is_far_ahead_of_naive_on_letter():
     space = FunctionSpace.of(len(y))
     H, objective = (
         Stump().bind(X, space),
-        available("convexboost.objectives")["multiclass_hinge"]().bind(y, space),
+        available("convexboost.losses")["multiclass_hinge"]().bind(y, space),
     )
     best = {
         a: boost(objective, H, algorithm=a, n_rounds=200).history["objective"].min()

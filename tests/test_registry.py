@@ -3,13 +3,13 @@ import re
 import pytest
 
 from convexboost import ConvexBoostClassifier, ConvexBoostRanker, ConvexBoostRegressor
-from convexboost.objectives.absolute import Absolute
-from convexboost.objectives.quantile import Quantile
+from convexboost.boosting.steps import STEPS
+from convexboost.boosting.variants import ALGORITHMS
+from convexboost.losses.absolute import Absolute
+from convexboost.losses.quantile import Quantile
 from convexboost.registry import ELSEWHERE, available, resolve
-from convexboost.steps import STEPS
-from convexboost.variants import ALGORITHMS
 
-LOSSES = available("convexboost.objectives")
+LOSSES = available("convexboost.losses")
 LEARNERS = available("convexboost.learners")
 
 

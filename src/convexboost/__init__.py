@@ -1,7 +1,7 @@
 """Boosting for any convex loss: smooth or not, pointwise or coupling samples.
 
 Estimators: `ConvexBoostClassifier`, `ConvexBoostRegressor`, `ConvexBoostRanker`; they boost trees unless
-another `learner` is named.  Without scikit-learn: `boost`.  To try out a loss of your own: `check_objective`.
+another `learner` is named.  Without scikit-learn: `boost`.  To try out a loss of your own: `check_loss`.
 Pictures: `ConvergenceDisplay`, `EdgeDisplay`, `CertificateDisplay`.
 """
 
@@ -20,27 +20,27 @@ __all__ = [
     "EdgeDisplay",
     "FunctionSpace",
     "boost",
-    "check_objective",
+    "check_loss",
 ]
 
 _HOMES = {
-    "CertificateDisplay": "convexboost.displays",
-    "ConvergenceDisplay": "convexboost.displays",
-    "EdgeDisplay": "convexboost.displays",
+    "CertificateDisplay": "convexboost.inspection.displays",
+    "ConvergenceDisplay": "convexboost.inspection.displays",
+    "EdgeDisplay": "convexboost.inspection.displays",
     "ConvexBoostClassifier": "convexboost.estimators",
     "ConvexBoostRanker": "convexboost.estimators",
     "ConvexBoostRegressor": "convexboost.estimators",
-    "FunctionSpace": "convexboost.core",
-    "boost": "convexboost.train",
-    "check_objective": "convexboost.checks",
+    "FunctionSpace": "convexboost.core.space",
+    "boost": "convexboost.boosting.training",
+    "check_loss": "convexboost.checks",
 }
 
 if TYPE_CHECKING:
-    from convexboost.checks import check_objective
-    from convexboost.core import FunctionSpace
-    from convexboost.displays import CertificateDisplay, ConvergenceDisplay, EdgeDisplay
+    from convexboost.boosting.training import boost
+    from convexboost.checks import check_loss
+    from convexboost.core.space import FunctionSpace
     from convexboost.estimators import ConvexBoostClassifier, ConvexBoostRanker, ConvexBoostRegressor
-    from convexboost.train import boost
+    from convexboost.inspection.displays import CertificateDisplay, ConvergenceDisplay, EdgeDisplay
 
 
 def __getattr__(name: str) -> Any:

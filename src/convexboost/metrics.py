@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length
 
-from convexboost.core import Array
+from convexboost.core.space import Array
 from convexboost.kernels.ranking import Pairs
 
 TIES = ("wrong", "half")

@@ -47,7 +47,7 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
 
 @cache
 def everything(package: str) -> dict[str, type[Any]]:
-    """Return the classes with a `name` in the modules of a package, e.g. "convexboost.objectives"."""
+    """Return the classes with a `name` in the modules of a package, e.g. "convexboost.losses"."""
     found = {}
     for module in pkgutil.iter_modules(importlib.import_module(package).__path__, package + "."):
         if module.name.startswith(package + "._"):

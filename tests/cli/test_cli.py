@@ -13,12 +13,12 @@ import pytest
 from typer.testing import CliRunner
 
 import convexboost
+from convexboost.boosting.training import Result
 from convexboost.cli import main
 from convexboost.cli.app import app
 from convexboost.cli.demo import COUNTEREXAMPLE_ROUNDS, draw, sentences
-from convexboost.experiments import counterexample
-from convexboost.experiments.digits import PAPER, Curves, compare
-from convexboost.train import Result
+from convexboost.paper import counterexample
+from convexboost.paper.digits import PAPER, Curves, compare
 
 
 def invoke(*arguments):
@@ -290,7 +290,7 @@ def test_importing_the_estimators_compiles_nothing(tmp_path):
     python(imports + "ConvexBoostClassifier(), ConvexBoostRegressor()", NUMBA_CACHE_DIR=str(tmp_path))
     assert list(tmp_path.rglob("*.nb?")) == []
     python(
-        "import numpy as np; from convexboost.objectives.softmax import Softmax; "
+        "import numpy as np; from convexboost.losses.softmax import Softmax; "
         "Softmax().value(np.zeros((1, 2)), np.zeros(1, int))",
         NUMBA_CACHE_DIR=str(tmp_path),
     )

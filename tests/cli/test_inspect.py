@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from convexboost import ConvexBoostClassifier, ConvexBoostRegressor
 from convexboost.cli.app import app
-from convexboost.objectives.quantile import Quantile
+from convexboost.losses.quantile import Quantile
 
 X, Y = make_blobs(1000, 8, centers=20, cluster_std=4, random_state=0)
 

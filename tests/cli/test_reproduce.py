@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from convexboost.cli import reproduce
 from convexboost.cli.app import app
-from convexboost.experiments import counterexample
-from convexboost.experiments.study import Results, Study, Unit
+from convexboost.paper import counterexample
+from convexboost.paper.study import Results, Study, Unit
 
 
 def invoke(*arguments):
@@ -66,7 +66,7 @@ def test_unknown_names(tmp_path, monkeypatch):
     code, words = invoke("everything", "--out", tmp_path / "out")
     assert code == 2
     assert "`what` must be one of classification, ranking, planning, counterexample or all" in words
-    monkeypatch.setitem(reproduce.EXPERIMENTS, "ranking", "convexboost.experiments.not_there")
+    monkeypatch.setitem(reproduce.EXPERIMENTS, "ranking", "convexboost.paper.not_there")
     code, words = invoke("ranking", "--out", tmp_path / "out")
     assert code == 2
     assert "not part of this version" in words
@@ -91,7 +91,7 @@ def test_missing_data(tmp_path, monkeypatch):
 SLOW = """
 import sys, time
 from convexboost.cli.app import app
-from convexboost.experiments import counterexample
+from convexboost.paper import counterexample
 
 fast = counterexample.run
 

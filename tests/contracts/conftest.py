@@ -10,7 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from convexboost.core import Array, FunctionSpace, Gradient
+from convexboost.core.gradients import Gradient
+from convexboost.core.space import Array, FunctionSpace
 from convexboost.learners.classifier import Classifier
 from convexboost.learners.regressor import Regressor
 from convexboost.registry import available, resolve
@@ -25,12 +26,12 @@ WRAPPED = {
 #: Learners that cannot serve a single output.
 SEVERAL_OUTPUTS = {"class_stump"}
 
-LOSSES = [*available("convexboost.objectives"), *WITH_ARGUMENT]
+LOSSES = [*available("convexboost.losses"), *WITH_ARGUMENT]
 LEARNERS = [*available("convexboost.learners"), *WRAPPED]
 
 
 def loss(spec: str) -> Any:
-    return resolve("loss", spec, available("convexboost.objectives"))
+    return resolve("loss", spec, available("convexboost.losses"))
 
 
 def learner(spec: str) -> Any:

@@ -8,10 +8,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.tree import DecisionTreeRegressor
 
 from convexboost import ConvexBoostClassifier, ConvexBoostRegressor
-from convexboost.core import Constants, FunctionSpace
+from convexboost.boosting.training import boost
+from convexboost.core.protocols import Constants
+from convexboost.core.space import FunctionSpace
 from convexboost.learners.stump import Stump
-from convexboost.objectives import Absolute, CVaR, WorstGroup, as_loss
-from convexboost.train import boost
+from convexboost.losses import Absolute, CVaR, WorstGroup, as_loss
 
 rng = np.random.default_rng(0)
 X = rng.uniform(-2, 2, size=(300, 4))

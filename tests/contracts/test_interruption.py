@@ -12,19 +12,20 @@ import numpy as np
 import pytest
 import sklearn.tree
 
-from convexboost.core import Constants, FunctionSpace
+from convexboost.boosting.steps import STEPS
+from convexboost.boosting.training import Training
+from convexboost.boosting.variants import ALGORITHMS
+from convexboost.core.protocols import Constants
+from convexboost.core.space import FunctionSpace
 from convexboost.learners.additive import Additive
 from convexboost.learners.network import Network
 from convexboost.learners.stump import Stump
 from convexboost.learners.tree import Tree
-from convexboost.objectives._custom import as_loss
-from convexboost.objectives.half_squared import HalfSquared
-from convexboost.objectives.huber import Huber
-from convexboost.objectives.multiclass_hinge import MulticlassHinge
-from convexboost.objectives.softmax import Softmax
-from convexboost.steps import STEPS
-from convexboost.train import Training
-from convexboost.variants import ALGORITHMS
+from convexboost.losses._custom import as_loss
+from convexboost.losses.half_squared import HalfSquared
+from convexboost.losses.huber import Huber
+from convexboost.losses.multiclass_hinge import MulticlassHinge
+from convexboost.losses.softmax import Softmax
 from tests.contracts.conftest import WRAPPED
 from tests.interrupter import Interrupter
 

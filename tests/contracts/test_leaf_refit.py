@@ -5,11 +5,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from convexboost.core import Direction, FunctionSpace, Move
+from convexboost.boosting.steps import Step, search
+from convexboost.boosting.training import boost
+from convexboost.core.hypotheses import Direction, Move
+from convexboost.core.space import FunctionSpace
 from convexboost.learners.stump import Stump
-from convexboost.objectives.absolute import Absolute
-from convexboost.steps import Step, search
-from convexboost.train import boost
+from convexboost.losses.absolute import Absolute
 
 
 class Refit(Step):

@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from convexboost.core import Direction, FunctionSpace, Gradient, Move, merge
-from convexboost.objectives.half_squared import HalfSquared
+from convexboost.boosting.training import boost
+from convexboost.core.gradients import Gradient
+from convexboost.core.hypotheses import Direction, Move, merge
+from convexboost.core.space import FunctionSpace
+from convexboost.losses.half_squared import HalfSquared
 from convexboost.registry import available
-from convexboost.train import boost
 from tests.contracts.conftest import LEARNERS, SEVERAL_OUTPUTS, WRAPPED, data, evaluate, learner, space_of
 
 NAMED = list(available("convexboost.learners"))

@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from convexboost.core import ZERO, Array, Direction, FunctionSpace, Hypothesis, Move
-from convexboost.objectives._base import Functional, LinkLoss, RowLoss
+from convexboost.core.hypotheses import ZERO, Direction, Hypothesis, Move
+from convexboost.core.space import Array, FunctionSpace
+from convexboost.losses._loss import LinkLoss, RowLoss
+from convexboost.losses._objective import BoundLoss
 from tests.contracts.conftest import LOSSES, count_classes, groups_of, loss, outputs, space_of, targets
 
 N = 30
@@ -26,7 +28,7 @@ class Problem:
     n_classes: int | None
     y: Array
     space: FunctionSpace
-    objective: Functional
+    objective: BoundLoss
     rng: np.random.Generator
     groups: Any = None
 

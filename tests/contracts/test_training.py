@@ -11,10 +11,10 @@ from functools import cache
 import numpy as np
 import pytest
 
-from convexboost.core import Constants
-from convexboost.steps import STEPS
-from convexboost.train import Training
-from convexboost.variants import ALGORITHMS
+from convexboost.boosting.steps import STEPS
+from convexboost.boosting.training import Training
+from convexboost.boosting.variants import ALGORITHMS
+from convexboost.core.protocols import Constants
 from tests.contracts.conftest import (
     LEARNERS,
     LOSSES,

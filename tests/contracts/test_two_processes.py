@@ -12,16 +12,18 @@ from functools import cached_property
 import numpy as np
 import pytest
 
-from convexboost.core import FunctionSpace, Gradient, Ray
+from convexboost.boosting.training import boost
+from convexboost.core.gradients import Gradient
+from convexboost.core.protocols import Ray
+from convexboost.core.space import FunctionSpace
 from convexboost.kernels.histogram import fixed_point_factor
 from convexboost.learners._bins import BinMapper, DenseSample
-from convexboost.learners._histogram import StumpSet
-from convexboost.objectives._reach import within_reach
-from convexboost.objectives.absolute import Absolute
-from convexboost.objectives.multiclass_hinge import MulticlassHinge
-from convexboost.objectives.softmax import Softmax
+from convexboost.learners._stumps import StumpSet
+from convexboost.losses._reach import within_reach
+from convexboost.losses.absolute import Absolute
+from convexboost.losses.multiclass_hinge import MulticlassHinge
+from convexboost.losses.softmax import Softmax
 from convexboost.registry import available
-from convexboost.train import boost
 
 N, CUT = 90, 37
 

@@ -197,7 +197,7 @@ print(json.dumps({"shape": data.X.shape, "peak_gb": peak * 1024 / 1e9, "rows_per
 
 TRAIN = """
 import json, re, sys
-from convexboost.experiments import ranking
+from convexboost.paper import ranking
 ranking.best_feature = lambda dataset, fold: {}  # takes minutes, and no memory
 curves = {a: ranking.train("mslr", 1, a, "auto", 6, lambda record: None) for a in ranking.PAPER}
 peak = int(re.search(r"VmHWM:\\s+(\\d+) kB", open("/proc/self/status").read())[1])

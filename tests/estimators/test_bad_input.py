@@ -13,8 +13,8 @@ from sklearn.preprocessing import StandardScaler
 
 from convexboost import ConvexBoostClassifier, ConvexBoostRanker, ConvexBoostRegressor
 from convexboost.learners.stump import Stump
-from convexboost.objectives.quantile import Quantile
-from convexboost.objectives.softmax import Softmax
+from convexboost.losses.quantile import Quantile
+from convexboost.losses.softmax import Softmax
 
 N = 30
 rng = np.random.default_rng(7)

@@ -9,7 +9,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.tree import DecisionTreeRegressor
 
 from convexboost import ConvexBoostClassifier, ConvexBoostRegressor
-from convexboost.learners._histogram import MAX_SPAN_BINS
+from convexboost.learners._stumps import MAX_SPAN_BINS
 from convexboost.learners.stump import Stump
 
 RNG = np.random.default_rng(0)

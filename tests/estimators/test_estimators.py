@@ -23,16 +23,16 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
 
 from convexboost import ConvexBoostClassifier, ConvexBoostRegressor
-from convexboost.algorithms import Naive
+from convexboost.boosting.algorithms import Naive
+from convexboost.boosting.steps import STEPS, InverseSqrt
+from convexboost.boosting.variants import ALGORITHMS
 from convexboost.kernels import parallel
 from convexboost.learners.stump import Stump
 from convexboost.learners.tree import Tree
-from convexboost.objectives.absolute import Absolute
-from convexboost.objectives.multiclass_hinge import MulticlassHinge
-from convexboost.objectives.quantile import Quantile
-from convexboost.objectives.softmax import Softmax
-from convexboost.steps import STEPS, InverseSqrt
-from convexboost.variants import ALGORITHMS
+from convexboost.losses.absolute import Absolute
+from convexboost.losses.multiclass_hinge import MulticlassHinge
+from convexboost.losses.quantile import Quantile
+from convexboost.losses.softmax import Softmax
 
 N = 100
 rng = np.random.default_rng(11)
@@ -938,7 +938,7 @@ class Explodes:
         self.factor = self.late if record.round == 10 else self.factor
 
 
-NAN = r"became NaN in round 11, at scores up to .*check_objective"
+NAN = r"became NaN in round 11, at scores up to .*check_loss"
 
 
 @pytest.mark.parametrize(
@@ -946,12 +946,12 @@ NAN = r"became NaN in round 11, at scores up to .*check_objective"
     [
         (1e9, "auto", "diverged", "algorithm='naive' with step='line_search' cannot raise the objective"),
         (1e9, "inverse_sqrt", "diverged", "a decaying step like step='auto' avoids this"),
-        (np.nan, "auto", "not_a_number", r"became NaN in round .*, at scores up to .*check_objective"),
+        (np.nan, "auto", "not_a_number", r"became NaN in round .*, at scores up to .*check_loss"),
         (
             np.nan,
             "constant:0.1",
             "not_a_number",
-            r"became NaN in round .*, at scores up to .*check_objective",
+            r"became NaN in round .*, at scores up to .*check_loss",
         ),
     ],
 )

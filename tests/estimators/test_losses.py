@@ -9,11 +9,11 @@ from sklearn.model_selection import cross_val_score
 from sklearn.utils import get_tags
 
 from convexboost import ConvexBoostClassifier, ConvexBoostRegressor
-from convexboost.objectives.epsilon_insensitive import EpsilonInsensitive
-from convexboost.objectives.hinge import Hinge
-from convexboost.objectives.huber import Huber
-from convexboost.objectives.logistic import Logistic
-from convexboost.objectives.quantiles import Quantiles
+from convexboost.losses.epsilon_insensitive import EpsilonInsensitive
+from convexboost.losses.hinge import Hinge
+from convexboost.losses.huber import Huber
+from convexboost.losses.logistic import Logistic
+from convexboost.losses.quantiles import Quantiles
 
 BINARY = {
     "logistic": "softmax",

@@ -21,8 +21,8 @@ from sklearn.tree import DecisionTreeRegressor
 from convexboost import ConvexBoostClassifier, ConvexBoostRanker, ConvexBoostRegressor
 from convexboost.kernels import parallel
 from convexboost.learners.tree import Tree
+from convexboost.losses.absolute import Absolute
 from convexboost.metrics import disagreement, ndcg
-from convexboost.objectives.absolute import Absolute
 from tests import reference
 
 N, QUERIES = 200, 20

@@ -14,9 +14,9 @@ from sklearn.datasets import make_friedman1
 from convexboost import ConvexBoostClassifier, ConvexBoostRanker, ConvexBoostRegressor
 from convexboost.estimators import _rounds, _trials
 from convexboost.learners.tree import Tree
-from convexboost.objectives.absolute import Absolute
-from convexboost.objectives.cvar import CVaR
-from convexboost.objectives.total_variation import TotalVariation
+from convexboost.losses.absolute import Absolute
+from convexboost.losses.cvar import CVaR
+from convexboost.losses.total_variation import TotalVariation
 
 N = 240
 RNG = np.random.default_rng(0)
@@ -305,7 +305,7 @@ def test_an_interrupt_in_a_fold_ends_the_fit(monkeypatch):
     def interrupted(self, rng):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("convexboost.learners.tree.TreeTarget.project", interrupted)
+    monkeypatch.setattr("convexboost.learners._tree_set.TreeTarget.project", interrupted)
     with pytest.raises(KeyboardInterrupt):
         make(ConvexBoostRegressor).fit(X, Y)
 

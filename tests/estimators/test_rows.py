@@ -6,7 +6,7 @@ from sklearn.base import clone
 
 from convexboost import ConvexBoostClassifier, ConvexBoostRanker, ConvexBoostRegressor
 from convexboost.learners.tree import Tree
-from convexboost.objectives import CVaR, WorstGroup
+from convexboost.losses import CVaR, WorstGroup
 
 N = 150
 

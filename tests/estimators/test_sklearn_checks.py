@@ -22,14 +22,14 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import _num_samples
 
 from convexboost import ConvexBoostClassifier, ConvexBoostRanker, ConvexBoostRegressor
+from convexboost.boosting.steps import STEPS
+from convexboost.boosting.training import OUTPUTS
+from convexboost.boosting.variants import ALGORITHMS
 from convexboost.learners.additive import Additive
 from convexboost.learners.stump import Stump
 from convexboost.learners.tree import Tree
-from convexboost.objectives.quantile import Quantile
+from convexboost.losses.quantile import Quantile
 from convexboost.registry import available
-from convexboost.steps import STEPS
-from convexboost.train import OUTPUTS
-from convexboost.variants import ALGORITHMS
 
 
 class OneQuery(ConvexBoostRanker):
@@ -105,7 +105,7 @@ def names(parameter):
 @pytest.mark.parametrize(
     ("parameter", "wanted"),
     [
-        ("loss", set(available("convexboost.objectives")) - NOT_CHECKED),
+        ("loss", set(available("convexboost.losses")) - NOT_CHECKED),
         ("learner", available("convexboost.learners")),
         ("algorithm", ALGORITHMS),
         ("step", STEPS),

@@ -7,12 +7,12 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from convexboost import ConvexBoostClassifier, ConvexBoostRanker, ConvexBoostRegressor
-from convexboost.learners import tree as module
+from convexboost.learners import _monotone, _tree_set
 from convexboost.learners.tree import Tree
-from convexboost.objectives.absolute import Absolute
-from convexboost.objectives.cvar import CVaR
-from convexboost.objectives.quantile import Quantile
-from convexboost.objectives.worst_group import WorstGroup
+from convexboost.losses.absolute import Absolute
+from convexboost.losses.cvar import CVaR
+from convexboost.losses.quantile import Quantile
+from convexboost.losses.worst_group import WorstGroup
 
 N = 300
 
@@ -91,8 +91,8 @@ def test_regression_is_monotone(options, splits):
     rng = np.random.default_rng(1)
     assert sweep(model.predict, X, 0, 1, rng) + sweep(model.predict, X, 3, -1, rng) > 0.0
     for _, tree in model.model_.terms:
-        pooled = module.means(tree.values, np.ones(len(tree.values)))
-        np.testing.assert_array_equal(module.nearest_monotone(tree, tree.values, pooled), tree.values)
+        pooled = _monotone.means(tree.values, np.ones(len(tree.values)))
+        np.testing.assert_array_equal(_monotone.nearest_monotone(tree, tree.values, pooled), tree.values)
 
 
 def test_without_constraints_it_is_not_monotone():
@@ -169,13 +169,13 @@ def test_names_of_columns():
 def test_rankers_draw_whole_queries(monkeypatch):
     X, y = data()
     qid = np.random.default_rng(0).permutation(N) % 30
-    seen, draw = [], module.TreeSet._draw_rows
+    seen, draw = [], _tree_set.TreeSet._draw_rows
 
     def watched(self, *given):
         seen.append(draw(self, *given))
         return seen[-1]
 
-    monkeypatch.setattr(module.TreeSet, "_draw_rows", watched)
+    monkeypatch.setattr(_tree_set.TreeSet, "_draw_rows", watched)
     options = {"learner": Tree(row_share=0.5), "random_state": 0, "early_stopping": False}
     ConvexBoostRanker(n_rounds=5, **options).fit(X, np.round(y), qid)
     assert len(seen) == 5

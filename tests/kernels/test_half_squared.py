@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
-from convexboost.core import BLOCK, FunctionSpace
-from convexboost.objectives.half_squared import HalfSquared
+from convexboost.core.space import FunctionSpace
+from convexboost.core.tolerances import BLOCK
+from convexboost.losses.half_squared import HalfSquared
 
 
 @pytest.mark.parametrize("n_outputs", [1, 3])

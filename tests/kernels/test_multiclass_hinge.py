@@ -1,7 +1,8 @@
 import numpy as np
 
-from convexboost.core import FunctionSpace, PairGradient
-from convexboost.objectives.multiclass_hinge import MulticlassHinge
+from convexboost.core.gradients import PairGradient
+from convexboost.core.space import FunctionSpace
+from convexboost.losses.multiclass_hinge import MulticlassHinge
 from tests import reference
 
 evaluate = MulticlassHinge().evaluate

@@ -1,8 +1,8 @@
 import numpy as np
 from scipy.special import log_softmax, softmax
 
-from convexboost.core import FunctionSpace
-from convexboost.objectives.softmax import Softmax
+from convexboost.core.space import FunctionSpace
+from convexboost.losses.softmax import Softmax
 
 
 def test_same_as_scipy_also_far_from_zero():

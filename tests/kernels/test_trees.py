@@ -68,7 +68,7 @@ def bits(mask, n):
 
 @pytest.mark.parametrize("n_outputs", [1, 2, 3, 4, 7, 8, 26])
 def test_width(n_outputs):
-    """Room for the weight and all outputs; whole groups of words but for few outputs."""
+    """Buffers for the weight and all outputs; whole groups of words but for few outputs."""
     assert n_columns(n_outputs) > n_outputs
     assert n_columns(n_outputs) in (2, FEW_WORDS, *range(WORDS, 99, WORDS))
 

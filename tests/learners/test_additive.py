@@ -12,16 +12,18 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from convexboost.core import Direction, FunctionSpace, Gradient, merge
+from convexboost.boosting.steps import Auto, InverseSqrt
+from convexboost.boosting.training import Training, boost
+from convexboost.boosting.variants import ALGORITHMS
+from convexboost.core.gradients import Gradient
+from convexboost.core.hypotheses import Direction, merge
+from convexboost.core.space import FunctionSpace
 from convexboost.learners.additive import Additive, AdditiveFunction
 from convexboost.learners.stump import Stump
-from convexboost.objectives.half_squared import HalfSquared
-from convexboost.objectives.multiclass_hinge import MulticlassHinge
-from convexboost.objectives.softmax import Softmax
+from convexboost.losses.half_squared import HalfSquared
+from convexboost.losses.multiclass_hinge import MulticlassHinge
+from convexboost.losses.softmax import Softmax
 from convexboost.registry import available, resolve
-from convexboost.steps import Auto, InverseSqrt
-from convexboost.train import Training, boost
-from convexboost.variants import ALGORITHMS
 from tests.reference import SlowAdditive
 
 CATEGORICAL = [3]

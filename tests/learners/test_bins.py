@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from convexboost.core import FunctionSpace, Gradient
+from convexboost.core.gradients import Gradient
+from convexboost.core.space import FunctionSpace
 from convexboost.kernels.histogram import fixed_point_factor
 from convexboost.learners._bins import MAX_BINS, BinMapper, Column, bin_sample
 from tests import reference

@@ -1,10 +1,11 @@
 import numpy as np
 import pytest
 
-from convexboost.core import FunctionSpace, Gradient
+from convexboost.boosting.training import boost
+from convexboost.core.gradients import Gradient
+from convexboost.core.space import FunctionSpace
 from convexboost.learners.finite import FiniteSet
-from convexboost.objectives.half_squared import HalfSquared
-from convexboost.train import boost
+from convexboost.losses.half_squared import HalfSquared
 
 
 @pytest.fixture

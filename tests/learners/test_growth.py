@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from convexboost.core import FunctionSpace
+from convexboost.core.space import FunctionSpace
 from convexboost.kernels.trees import LARGEST
 from convexboost.learners._growth import WholeWeights
 

@@ -5,16 +5,20 @@ import math
 import numpy as np
 import pytest
 
-from convexboost.core import FunctionSpace, Gradient, Move, Target
+from convexboost.boosting.training import boost
+from convexboost.core.gradients import Gradient
+from convexboost.core.hypotheses import Move
+from convexboost.core.protocols import Target
+from convexboost.core.space import FunctionSpace
 from convexboost.kernels.stumps import CLASS
-from convexboost.learners import _histogram
-from convexboost.learners._histogram import BinFunction, StumpLearner
+from convexboost.learners import _stumps
+from convexboost.learners._bin_function import BinFunction
+from convexboost.learners._stump_learner import StumpLearner
 from convexboost.learners.additive import Additive
-from convexboost.objectives.half_squared import HalfSquared
-from convexboost.objectives.multiclass_hinge import MulticlassHinge
-from convexboost.objectives.softmax import Softmax
+from convexboost.losses.half_squared import HalfSquared
+from convexboost.losses.multiclass_hinge import MulticlassHinge
+from convexboost.losses.softmax import Softmax
 from convexboost.registry import available
-from convexboost.train import boost
 from tests.reference import SlowStumps
 
 STUMPS = [
@@ -195,7 +199,7 @@ def test_intrinsic_edge_of_a_residual(rng):
 
 
 def test_span_of_too_many_bins(rng, monkeypatch):
-    monkeypatch.setattr(_histogram, "MAX_SPAN_BINS", 5)
+    monkeypatch.setattr(_stumps, "MAX_SPAN_BINS", 5)
     n = 60
     X, space, V = inputs(rng, n), FunctionSpace.of(n), rng.normal(size=(n, 1))
     delta = STUMPS[-1]().bind(X, space).zero(1)

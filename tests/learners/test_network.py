@@ -9,10 +9,12 @@ from sklearn.linear_model import LinearRegression
 from threadpoolctl import threadpool_limits
 
 from convexboost import ConvexBoostClassifier, ConvexBoostRegressor
-from convexboost.core import FunctionSpace, Gradient, merge
+from convexboost.boosting.variants import ALGORITHMS
+from convexboost.core.gradients import Gradient
+from convexboost.core.hypotheses import merge
+from convexboost.core.space import FunctionSpace
 from convexboost.learners import network
 from convexboost.learners.network import Blocks, Fit, Network
-from convexboost.variants import ALGORITHMS
 
 N = 60
 

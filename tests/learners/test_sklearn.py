@@ -11,12 +11,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeRegressor
 
-from convexboost.core import FunctionSpace, Gradient
+from convexboost.boosting.training import boost
+from convexboost.core.gradients import Gradient
+from convexboost.core.space import FunctionSpace
 from convexboost.learners.classifier import Classification, Classifier, Same
 from convexboost.learners.regressor import Regressor
-from convexboost.objectives.half_squared import HalfSquared
-from convexboost.objectives.softmax import Softmax
-from convexboost.train import boost
+from convexboost.losses.half_squared import HalfSquared
+from convexboost.losses.softmax import Softmax
 
 N = 50
 REGRESSORS = [

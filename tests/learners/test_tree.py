@@ -9,13 +9,15 @@ import pytest
 import scipy.sparse as sp
 from sklearn.tree import DecisionTreeRegressor
 
-from convexboost.core import FunctionSpace, Gradient
-from convexboost.learners import _growth
-from convexboost.learners import tree as module
-from convexboost.learners.tree import Tree, TreeFunction, means, nearest_monotone
-from convexboost.objectives.absolute import Absolute
-from convexboost.objectives.half_squared import HalfSquared
-from convexboost.train import boost
+from convexboost.boosting.training import boost
+from convexboost.core.gradients import Gradient
+from convexboost.core.space import FunctionSpace
+from convexboost.learners import _growth, _monotone, _tree_function
+from convexboost.learners._monotone import means, nearest_monotone
+from convexboost.learners._tree_function import TreeFunction
+from convexboost.learners.tree import Tree
+from convexboost.losses.absolute import Absolute
+from convexboost.losses.half_squared import HalfSquared
 from tests import reference
 
 
@@ -97,7 +99,7 @@ def test_same_tree_as_the_slow_grower(settings, n_outputs):
         # Leaf by leaf, at any codes, also those not met in training.
         codes = np.column_stack([rng.integers(0, b, 300) for b in np.diff(H.offsets)]).astype(np.uint8)
         codes = np.vstack([H.inputs.codes, codes])
-        leaves = module.RowCodes(codes).leaves(tree)
+        leaves = _tree_function.RowCodes(codes).leaves(tree)
         slow_leaves = [reference.tree_leaf(root, row) for row in codes]
         numbers = {id(leaf): i for i, leaf in enumerate({id(x): x for x in slow_leaves}.values())}
         pairs = set(zip(leaves.tolist(), [numbers[id(x)] for x in slow_leaves], strict=True))
@@ -346,7 +348,7 @@ def test_share_of_whole_groups():
 
 def constraints(tree):
     """Pairs of leaves (low, high)."""
-    below = module._leaves_below(tree)
+    below = _monotone._leaves_below(tree)
     pairs = []
     for node in np.flatnonzero(tree.feature >= 0):
         sign = tree.monotone[tree.feature[node]]

@@ -13,19 +13,19 @@ import numpy as np
 from scipy.optimize import linprog, minimize
 from scipy.spatial import ConvexHull
 
-from convexboost.core import FunctionSpace
-from convexboost.learners._histogram import StumpSet
+from convexboost.core.space import FunctionSpace
+from convexboost.learners._stumps import StumpSet
 from convexboost.learners.additive import Additive
 from convexboost.learners.class_stump import ClassStump
 from convexboost.learners.finite import FiniteSet
 from convexboost.learners.sign_stump import SignStump
 from convexboost.learners.stump import Stump
-from convexboost.objectives._base import Pointwise
-from convexboost.objectives.absolute import Absolute
-from convexboost.objectives.half_squared import HalfSquared
-from convexboost.objectives.multiclass_hinge import MulticlassHinge
-from convexboost.objectives.quantile import Quantile
-from convexboost.objectives.softmax import Softmax
+from convexboost.losses._objective import Pointwise
+from convexboost.losses.absolute import Absolute
+from convexboost.losses.half_squared import HalfSquared
+from convexboost.losses.multiclass_hinge import MulticlassHinge
+from convexboost.losses.quantile import Quantile
+from convexboost.losses.softmax import Softmax
 
 LOSSES = {
     "absolute": Absolute(),

@@ -6,10 +6,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import AdaBoostClassifier
 
-from convexboost.core import FunctionSpace, Gradient
+from convexboost.boosting.training import boost
+from convexboost.core.gradients import Gradient
+from convexboost.core.space import FunctionSpace
 from convexboost.learners.sign_stump import SignStump
-from convexboost.objectives import Exponential
-from convexboost.train import boost
+from convexboost.losses import Exponential
 
 T = 25
 

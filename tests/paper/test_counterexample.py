@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 
-from convexboost import bounds
-from convexboost.algorithms import Residual
-from convexboost.core import KINK, FunctionSpace
-from convexboost.experiments.counterexample import Slopes, run
+from convexboost.boosting.algorithms import Residual
+from convexboost.boosting.steps import Constant, InverseTime
+from convexboost.boosting.training import boost
+from convexboost.core.space import FunctionSpace
+from convexboost.core.tolerances import KINK
 from convexboost.learners.finite import FiniteSet
-from convexboost.steps import Constant, InverseTime
-from convexboost.train import boost
+from convexboost.paper import bounds
+from convexboost.paper.counterexample import Slopes, run
 
 ROUNDS = (10, 100, 1000)
 TABLE = {

@@ -5,7 +5,8 @@ import pytest
 from scipy.spatial import ConvexHull
 from sklearn.tree import DecisionTreeClassifier
 
-from convexboost.core import FunctionSpace, Gradient
+from convexboost.core.gradients import Gradient
+from convexboost.core.space import FunctionSpace
 from convexboost.learners.class_stump import ClassStump
 from convexboost.learners.classifier import Classifier
 from convexboost.learners.finite import FiniteSet

@@ -5,13 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from convexboost import bounds
-from convexboost.algorithms import Residual
-from convexboost.core import Direction, FunctionSpace, Gradient
+from convexboost.boosting.algorithms import Residual
+from convexboost.boosting.steps import InverseSqrt
+from convexboost.boosting.training import boost
+from convexboost.core.gradients import Gradient
+from convexboost.core.hypotheses import Direction
+from convexboost.core.space import FunctionSpace
 from convexboost.learners.finite import FiniteSet
-from convexboost.objectives.absolute import Absolute
-from convexboost.steps import InverseSqrt
-from convexboost.train import boost
+from convexboost.losses.absolute import Absolute
+from convexboost.paper import bounds
 from tests.paper.problems import make
 from tests.paper.traces import certificate_c1, run, squares
 

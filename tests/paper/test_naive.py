@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from convexboost import bounds
-from convexboost.algorithms import Naive
-from convexboost.steps import Constant, InverseSqrt, LineSearch
+from convexboost.boosting.algorithms import Naive
+from convexboost.boosting.steps import Constant, InverseSqrt, LineSearch
+from convexboost.paper import bounds
 from tests.paper.problems import make
 from tests.paper.traces import assert_below, certificate_c1, run, squares
 

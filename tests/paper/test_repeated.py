@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from convexboost import bounds
-from convexboost.algorithms import Repeated
-from convexboost.steps import Constant, InverseSqrt, InverseTime
+from convexboost.boosting.algorithms import Repeated
+from convexboost.boosting.steps import Constant, InverseSqrt, InverseTime
+from convexboost.paper import bounds
 from tests.paper.problems import make, uniform_edge
 from tests.paper.traces import assert_below, certificate_c1, certificate_c2, run, squares
 

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from convexboost import bounds
-from convexboost.algorithms import Residual
-from convexboost.core import Gradient
-from convexboost.learners._histogram import HistogramTarget
-from convexboost.steps import AdaNorm, Constant, InverseSqrt, InverseTime, Polyak, Step
-from convexboost.train import boost
-from convexboost.variants import DualAveraging, ErrorFeedback
+from convexboost.boosting.algorithms import Residual
+from convexboost.boosting.steps import AdaNorm, Constant, InverseSqrt, InverseTime, Polyak, Step
+from convexboost.boosting.training import boost
+from convexboost.boosting.variants import DualAveraging, ErrorFeedback
+from convexboost.core.gradients import Gradient
+from convexboost.learners._stumps import HistogramTarget
+from convexboost.paper import bounds
 from tests.paper.problems import CONVEX, STRONGLY_CONVEX, make, uniform_edge
 from tests.paper.traces import assert_below, certificate_c1, certificate_c2, run, squares
 

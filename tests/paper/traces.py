@@ -11,11 +11,11 @@ from functools import cached_property
 
 import numpy as np
 
-from convexboost import bounds
-from convexboost.algorithms import State
-from convexboost.core import Target
-from convexboost.learners._histogram import HistogramTarget
-from convexboost.train import boost
+from convexboost.boosting.algorithms import State
+from convexboost.boosting.training import boost
+from convexboost.core.protocols import Target
+from convexboost.learners._stumps import HistogramTarget
+from convexboost.paper import bounds
 from tests.paper.problems import Problem
 
 #: A vector this short is rounding; it has no edge.

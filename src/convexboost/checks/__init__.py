@@ -1,6 +1,6 @@
 """Is a loss what it says it is?  Value and gradient of one convex function, with the right factor and shape.
 
-`check_objective` tries a loss out, as scikit-learn's `check_estimator` does with estimators; `watch` does a
+`check_loss` tries a loss out, as scikit-learn's `check_estimator` does with estimators; `watch` does a
 little of it in every fit with a user's own loss.  `_mistakes` holds what is tried, `_names` how a mistake is
 named, `_trial` how a loss is asked and how exact its answers are.
 """
@@ -13,18 +13,19 @@ import numpy as np
 
 from convexboost.checks._declared import check_weights
 from convexboost.checks._mistakes import look, search
-from convexboost.checks._report import ObjectiveError, ObjectiveWarning, Report
+from convexboost.checks._report import LossError, LossWarning, Report
 from convexboost.checks._trial import Trial, quiet
 from convexboost.checks._watch import watch
-from convexboost.core import Array, FunctionSpace
-from convexboost.objectives._base import Groups, Loss
-from convexboost.objectives._custom import CustomFunctional, as_loss
+from convexboost.core.space import Array, FunctionSpace
+from convexboost.losses._custom import CustomBoundLoss, as_loss
+from convexboost.losses._groups import Groups
+from convexboost.losses._loss import Loss
 from convexboost.registry import available, resolve
 
-__all__ = ["ObjectiveError", "ObjectiveWarning", "Report", "check_objective", "watch"]
+__all__ = ["LossError", "LossWarning", "Report", "check_loss", "watch"]
 
 
-def check_objective(
+def check_loss(
     loss: Any,
     y: Any,
     *,
@@ -33,7 +34,7 @@ def check_objective(
     n_classes: int | None = None,
     random_state: int | np.random.Generator | None = 0,
 ) -> Report:
-    """Look for mistakes in a loss: raise `ObjectiveError` that names the first one, or return a `Report`.
+    """Look for mistakes in a loss: raise `LossError` that names the first one, or return a `Report`.
 
     Tried at ordinary, large, tiny and tied scores, on the targets, at the start, and at kinks found by
     search: shapes, finite values, convexity, value and gradient of the same function with the right factor, a
@@ -54,7 +55,7 @@ def check_objective(
         For the points.
 
     """
-    loss = as_loss(resolve("loss", loss, available("convexboost.objectives")))
+    loss = as_loss(resolve("loss", loss, available("convexboost.losses")))
     targets, n_classes = _targets(loss, y, n_classes)
     given, n = Groups.of(groups), len(targets)
     if given is not None and len(given.labels) != n:
@@ -69,7 +70,7 @@ def check_objective(
         rng = np.random.default_rng(random_state).spawn(1)[0]
         trial = search(Trial(objective, loss, rng, thorough=True))
         check_weights(trial, bind, given is not None)
-        if isinstance(objective, CustomFunctional) and sample_weight is None:
+        if isinstance(objective, CustomBoundLoss) and sample_weight is None:
             look(
                 bind(np.arange(n), np.resize([1.0, 2.0, 3.0], n))
             )  # the gradient may use weights unlike the value

@@ -11,8 +11,9 @@ import numpy as np
 from convexboost.checks._names import show
 from convexboost.checks._report import DoubtfulError
 from convexboost.checks._trial import Trial
-from convexboost.objectives._base import Functional, Loss
-from convexboost.objectives._custom import CustomFunctional, CustomRows
+from convexboost.losses._custom import CustomBoundLoss, CustomRows
+from convexboost.losses._loss import Loss
+from convexboost.losses._objective import BoundLoss
 
 
 def check_constants(trial: Trial) -> None:
@@ -143,25 +144,25 @@ UNUSED = "it does not use the weights, {}: R is the same for all weights"
 USE = "Take them as an argument named `weight` (they sum to 1), and average the rows with them."
 
 
-def forgets_weights(objective: Functional) -> bool:
+def forgets_weights(objective: BoundLoss) -> bool:
     """Return whether a loss of all rows does not ask for the weights."""
-    return isinstance(objective, CustomFunctional) and "weight" not in objective.loss.asked
+    return isinstance(objective, CustomBoundLoss) and "weight" not in objective.loss.asked
 
 
-def has_weights(objective: Functional) -> bool:
+def has_weights(objective: BoundLoss) -> bool:
     """Return whether the weights are not all the same."""
     weight = objective.space.weight
     return bool(np.ptp(weight) > 1e-9 / len(weight))
 
 
-def check_weights(trial: Trial, bind: Callable[..., CustomFunctional], has_groups: bool) -> None:
+def check_weights(trial: Trial, bind: Callable[..., CustomBoundLoss], has_groups: bool) -> None:
     """Weight 2 is the row twice; `bind(rows, weight)` binds the loss to some rows, also repeated ones."""
     objective, n = trial.objective, trial.shape[0]
     if forgets_weights(objective):
         if has_weights(objective):
             trial.fail(UNUSED.format("but `sample_weight` is given"), USE, DoubtfulError)
         trial.notes.append("It takes no `weight`: sample weights would not be used.")
-    if forgets_weights(objective) or not isinstance(objective, CustomFunctional) or n == 1:
+    if forgets_weights(objective) or not isinstance(objective, CustomBoundLoss) or n == 1:
         return
     rows, F = np.arange(n), trial.points[1].F
     counts = 1 + 2 * (trial.rng.permutation(n) % 2)  # none is the mean

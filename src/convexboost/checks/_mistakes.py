@@ -14,27 +14,28 @@ import numpy as np
 
 from convexboost.checks._declared import check_constants, check_link, check_prox, check_start, check_value
 from convexboost.checks._names import name_gradient, shape_hint, show
-from convexboost.checks._report import DoubtfulError, ObjectiveError
+from convexboost.checks._report import DoubtfulError, LossError
 from convexboost.checks._trial import SINGLE, Point, Trial
-from convexboost.core import Array
-from convexboost.objectives._base import Functional, Loss, Pointwise
+from convexboost.core.space import Array
+from convexboost.losses._loss import Loss
+from convexboost.losses._objective import BoundLoss, Pointwise
 
 
-def look(objective: Functional, loss: Loss | None = None) -> Trial:
+def look(objective: BoundLoss, loss: Loss | None = None) -> Trial:
     """Try a loss with few evaluations (7 of one of all rows); what looks odd, a full trial must confirm.
 
     `loss` is the loss of the model, of which the objective's own may be a part: it has the link.
     """
     try:
         trial = search(Trial(objective, None, np.random.default_rng(0), thorough=False))
-    except ObjectiveError:
+    except LossError:
         trial = search(Trial(objective, None, np.random.default_rng(0), thorough=True))
     check_link(trial, loss or trial.loss)
     return trial
 
 
 def search(trial: Trial) -> Trial:
-    """Raise `ObjectiveError` at the first mistake."""
+    """Raise `LossError` at the first mistake."""
     ordinary = ordinary_points(trial)
     other_rows(trial, ordinary[-1])
     same_function(trial, ordinary)
@@ -115,7 +116,7 @@ def one_call(trial: Trial, F: Array, unit: float) -> tuple[Array, Array]:
     kept, y = F.copy(), None if trial.y is None else trial.y.copy()
     try:
         losses, G = trial.evaluate(F)
-    except ObjectiveError:
+    except LossError:
         raise
     except ValueError as error:
         explain_shape(trial, error, kept)
@@ -156,7 +157,7 @@ def explain_shape(trial: Trial, error: ValueError, F: Array) -> None:
         found = getattr(trial.loss.user, trial.method)(F, trial.y, **extras)  # may be where the error is from
         hint = shape_hint(trial, found)
     if hint:
-        raise ObjectiveError(f"{error}. {hint}") from None
+        raise LossError(f"{error}. {hint}") from None
 
 
 def _is_single(x: Array) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from convexboost.core import Array
+from convexboost.core.space import Array
 
 if TYPE_CHECKING:
     from convexboost.checks._trial import Slope, Trial

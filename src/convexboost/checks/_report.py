@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from convexboost.objectives._custom import ObjectiveError
+from convexboost.losses._custom import LossError
 
-__all__ = ["DoubtfulError", "ObjectiveError", "ObjectiveWarning", "Report"]
+__all__ = ["DoubtfulError", "LossError", "LossWarning", "Report"]
 
 
-class DoubtfulError(ObjectiveError):
+class DoubtfulError(LossError):
     """A mistake that training survives: in a fit it is a warning."""
 
 
-class ObjectiveWarning(UserWarning):
+class LossWarning(UserWarning):
     """A loss may not be what it should be."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """What `check_objective` did and learned; print it."""
+    """What `check_loss` did and learned; print it."""
 
     loss: str
     evaluations: int

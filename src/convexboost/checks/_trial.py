@@ -12,10 +12,10 @@ from typing import Any, NoReturn
 import numpy as np
 
 from convexboost.checks._names import show
-from convexboost.checks._report import ObjectiveError
-from convexboost.core import Array, FunctionSpace
-from convexboost.objectives._base import Functional, Pointwise
-from convexboost.objectives._custom import CustomFunctional, CustomRows, CustomTotal
+from convexboost.checks._report import LossError
+from convexboost.core.space import Array, FunctionSpace
+from convexboost.losses._custom import CustomBoundLoss, CustomRows, CustomTotal
+from convexboost.losses._objective import BoundLoss, Pointwise
 
 #: Rows of a row loss that are tried out; a loss of all rows at once gets all of them.
 MAX_ROWS = 200
@@ -87,7 +87,7 @@ class Trial:
     derivatives.  All checks are about pieces, so both forms are checked by the same code.
     """
 
-    def __init__(self, objective: Functional, loss: Any, rng: np.random.Generator, thorough: bool) -> None:
+    def __init__(self, objective: BoundLoss, loss: Any, rng: np.random.Generator, thorough: bool) -> None:
         self.all_rows = objective.space.n_samples
         if isinstance(objective, Pointwise) and self.all_rows > MAX_ROWS:
             rows = np.sort(rng.choice(self.all_rows, MAX_ROWS, replace=False))
@@ -110,7 +110,7 @@ class Trial:
         self.kinks = False
         self.notes: list[str] = []
 
-    def fail(self, what: str, hint: str, error: type[ObjectiveError] = ObjectiveError) -> NoReturn:
+    def fail(self, what: str, hint: str, error: type[LossError] = LossError) -> NoReturn:
         """Say what is wrong."""
         raise error(f"{self.who}: {what}. {hint}")
 
@@ -122,7 +122,7 @@ class Trial:
         objective = self.objective
         if isinstance(objective, Pointwise):
             return objective.losses(F)
-        if isinstance(objective, CustomFunctional):
+        if isinstance(objective, CustomBoundLoss):
             value, G = objective.loss.evaluate_all(F, objective.y, objective.extras)
             return np.array([value]), G
         value, G = objective.evaluate(F)

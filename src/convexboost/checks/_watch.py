@@ -12,21 +12,25 @@ import numpy as np
 
 from convexboost.checks._declared import UNUSED, USE, forgets_weights, has_weights
 from convexboost.checks._mistakes import look
-from convexboost.checks._report import DoubtfulError, ObjectiveError, ObjectiveWarning
+from convexboost.checks._report import DoubtfulError, LossError, LossWarning
 from convexboost.checks._trial import CLOSE, DEFINED, ROUNDING, STABLE, Trial, edge_of_finite, quiet
-from convexboost.core import Array, Constants, Gradient
-from convexboost.objectives._base import Functional, Loss, Pieces
-from convexboost.objectives._custom import is_users
-from convexboost.objectives._refit import Place
-from convexboost.objectives._scores import Lookup
+from convexboost.core.gradients import Gradient
+from convexboost.core.protocols import Constants
+from convexboost.core.space import Array
+from convexboost.losses._custom import is_users
+from convexboost.losses._loss import Loss
+from convexboost.losses._objective import BoundLoss
+from convexboost.losses._pieces import Pieces
+from convexboost.losses._refit import Place
+from convexboost.losses._scores import Lookup
 
 #: Evaluations of a fit that are watched.
 WATCHED = 5
-DETAILS = "Run check_objective(loss, y) for details."
+DETAILS = "Run check_loss(loss, y) for details."
 
 
-def watch(objective: Functional, loss: Loss | None = None) -> Functional:
-    """Look at a user's loss before training (`ObjectiveError`), and keep an eye on the first rounds.
+def watch(objective: BoundLoss, loss: Loss | None = None) -> BoundLoss:
+    """Look at a user's loss before training (`LossError`), and keep an eye on the first rounds.
 
     Objectives of this library are returned as they are.  The estimators do this by themselves; for `boost`:
     ``boost(watch(objective), hypotheses)``.  The link of `loss` is looked at too.
@@ -40,8 +44,8 @@ def watch(objective: Functional, loss: Loss | None = None) -> Functional:
             noise = look(objective, loss).noise
     except DoubtfulError as doubt:
         doubts.append(f"{doubt} {DETAILS}")
-    except ObjectiveError as mistake:
-        raise ObjectiveError(f"{mistake} {DETAILS}") from None
+    except LossError as mistake:
+        raise LossError(f"{mistake} {DETAILS}") from None
     watched = Watched(
         objective,
         who,
@@ -54,15 +58,15 @@ def watch(objective: Functional, loss: Loss | None = None) -> Functional:
     if forgets_weights(objective) and has_weights(objective):
         doubts.append(f"{who}: {UNUSED.format('but `sample_weight` is given')}. {USE}")
     for message in doubts:
-        warnings.warn(message, ObjectiveWarning, stacklevel=4)
+        warnings.warn(message, LossWarning, stacklevel=4)
     return watched
 
 
 @dataclass(frozen=True, repr=False)
-class Watched(Functional):
+class Watched(BoundLoss):
     """An objective whose first evaluations are compared with each other."""
 
-    inner: Functional
+    inner: BoundLoss
     who: str
     noise: float
     warned: list[bool]
@@ -78,11 +82,11 @@ class Watched(Functional):
         return self.inner.loss_constants()
 
     @property
-    def _same(self) -> Functional:
+    def _same(self) -> BoundLoss:
         """Return the objective with the ridge term and the envelope that it has by now."""
         return replace(self.inner, l2=self.l2, envelope=self.envelope)
 
-    def parts(self) -> Iterator[tuple[slice, Functional]]:
+    def parts(self) -> Iterator[tuple[slice, BoundLoss]]:
         """Ask the objective."""
         return self._same.parts()
 
@@ -164,7 +168,7 @@ class Watched(Functional):
             scale = abs(R1) + abs(R2) + self.space.inner(G, F + np.abs(D))
             slack = CLOSE * (abs(left) + abs(right)) + 10 * self.noise * scale / h
         if not min(left, right) - slack <= last <= max(left, right) + slack:
-            raise ObjectiveError(
+            raise LossError(
                 f"{self.who}: after a round the gradient says that the slope along its step is {last:.6g}, "
                 f"but that of the value is {(left + right) / 2:.6g}. Value and gradient must belong to the "
                 f"same loss. {DETAILS}"
@@ -176,7 +180,7 @@ class Watched(Functional):
                 f"{self.who}: it is not convex: between the scores of two rounds its slope falls (it begins "
                 f"with {first:.6g}, is {rise:.6g} on average, and ends with {left:.6g} and {right:.6g}). "
                 f"Guarantees are for convex losses. {DETAILS}",
-                ObjectiveWarning,
+                LossWarning,
                 stacklevel=2,
             )
         return None
@@ -189,7 +193,7 @@ class Watched(Functional):
         with quiet():
             found = self.inner.value(X) + self.space.norm(X - F) ** 2 / (2.0 * size)
         if not found <= R + CLOSE * abs(R):
-            raise ObjectiveError(
+            raise LossError(
                 f"{self.who}: `prox` with size {size:.3g} is not the minimiser of R + ‖f − F‖²/(2 size): "
                 f"that is {found:.6g} there, and {R:.6g} at `F` itself. {DETAILS}"
             )
@@ -200,7 +204,7 @@ class Watched(Functional):
         if not steep:
             what = "gradient" if math.isfinite(self.inner.evaluate(F)[0]) else "value"
             size = np.abs(F).max()
-            raise ObjectiveError(
+            raise LossError(
                 f"{self.who}: the {what} is not finite at the scores of an early round, of size {size:.3g}. "
                 f"{STABLE if size > 30 else DEFINED} {DETAILS}"
             )

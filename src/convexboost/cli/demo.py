@@ -14,10 +14,10 @@ from rich.table import Table
 from convexboost.cli.output import check_folder
 from convexboost.cli.reproduce import run_all, save
 from convexboost.estimators import ConvexBoostClassifier
-from convexboost.experiments import counterexample, digits
-from convexboost.experiments.digits import PAPER, Curves
-from convexboost.experiments.study import compose
-from convexboost.inspection.figures import COLOURS
+from convexboost.paper import counterexample, digits
+from convexboost.paper.digits import PAPER, Curves
+from convexboost.paper.report.figures import COLOURS
+from convexboost.paper.study import compose
 
 COUNTEREXAMPLE_ROUNDS = counterexample.QUICK
 LEAD = """

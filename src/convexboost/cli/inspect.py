@@ -13,10 +13,10 @@ from rich.table import Table
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+from convexboost.boosting.training import FAILED
 from convexboost.cli.output import CommandError, check_picture
-from convexboost.diagnosis import Diagnosis
 from convexboost.estimators._base import BaseConvexBoost
-from convexboost.train import FAILED
+from convexboost.inspection.diagnosis import Diagnosis
 
 
 class InspectError(CommandError):
@@ -66,7 +66,7 @@ def draw(model: BaseConvexBoost, path: Path) -> Path:
     """Draw the convergence and the edges side by side."""
     from matplotlib.figure import Figure
 
-    from convexboost.displays import ConvergenceDisplay, EdgeDisplay
+    from convexboost.inspection.displays import ConvergenceDisplay, EdgeDisplay
 
     figure = Figure(figsize=(11, 4), layout="constrained")
     left, right = figure.subplots(1, 2)

@@ -16,17 +16,23 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
+from convexboost.boosting.training import Record
 from convexboost.cli.output import CommandError, check_folder
-from convexboost.experiments import study as studies
-from convexboost.experiments.study import Outcome, State, Study, Unit, compose, publish
-from convexboost.inspection.content import NOT_DECIDED, NOT_REPRODUCED, REPRODUCED, Report, Verdict, number
-from convexboost.inspection.report import write
-from convexboost.train import Record
+from convexboost.paper import study as studies
+from convexboost.paper.report.content import (
+    NOT_DECIDED,
+    NOT_REPRODUCED,
+    REPRODUCED,
+    Report,
+    Verdict,
+    number,
+)
+from convexboost.paper.report.page import write
+from convexboost.paper.study import Outcome, State, Study, Unit, compose, publish
 
 #: What can be reproduced, in the order of "all"; each module has a function study(quick).
 EXPERIMENTS = {
-    name: f"convexboost.experiments.{name}"
-    for name in ("classification", "ranking", "planning", "counterexample")
+    name: f"convexboost.paper.{name}" for name in ("classification", "ranking", "planning", "counterexample")
 }
 STYLES = {REPRODUCED: "green", NOT_REPRODUCED: "red", NOT_DECIDED: "yellow"}
 TITLE = "Generalized Boosting Algorithms for Convex Optimization, reproduced"

@@ -29,11 +29,13 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from convexboost.certificates import Certificate
-from convexboost.certify import certify
+from convexboost.boosting.steps import STEPS, Refit
+from convexboost.boosting.training import OUTPUTS, Record, Result, boost, check_certifiable
+from convexboost.boosting.variants import ALGORITHMS
 from convexboost.checks import watch
-from convexboost.core import AdditiveModel, Array, Constants, FunctionSpace, in_range
-from convexboost.diagnosis import NO_VALIDATION, Diagnosis, Run, count_hypotheses, diagnose, number
+from convexboost.core.model import AdditiveModel
+from convexboost.core.protocols import Constants
+from convexboost.core.space import Array, FunctionSpace, in_range
 from convexboost.estimators import _rounds
 from convexboost.estimators._frames import (
     Columns,
@@ -44,19 +46,28 @@ from convexboost.estimators._frames import (
     naming,
     unmasked,
 )
-from convexboost.exact import MAX_NONZEROS
-from convexboost.learners._histogram import StumpLearner
+from convexboost.inspection.certificates import Certificate
+from convexboost.inspection.certify import certify
+from convexboost.inspection.diagnosis import (
+    NO_VALIDATION,
+    Diagnosis,
+    Run,
+    count_hypotheses,
+    diagnose,
+    number,
+)
+from convexboost.inspection.exact import MAX_NONZEROS
+from convexboost.learners._stump_learner import StumpLearner
 from convexboost.learners.classifier import Classifier
 from convexboost.learners.network import Network
 from convexboost.learners.regressor import Regressor
 from convexboost.learners.tree import Tree
-from convexboost.objectives._base import Functional, Groups, Loss, RowLoss
-from convexboost.objectives._calculus import Coupling, Ridge
-from convexboost.objectives._custom import as_loss, is_custom
+from convexboost.losses._calculus import Coupling, Ridge
+from convexboost.losses._custom import as_loss, is_custom
+from convexboost.losses._groups import Groups
+from convexboost.losses._loss import Loss, RowLoss
+from convexboost.losses._objective import BoundLoss
 from convexboost.registry import available, resolve
-from convexboost.steps import STEPS, Refit
-from convexboost.train import OUTPUTS, Record, Result, boost, check_certifiable
-from convexboost.variants import ALGORITHMS
 
 #: After fewer rounds an objective that did not fall is no reason for a warning.
 FEW_ROUNDS = 200
@@ -75,7 +86,7 @@ class Rows(NamedTuple):
         """Return some of the rows."""
         return Rows(*(None if part is None else part[which] for part in self))  # type: ignore[arg-type]
 
-    def bind(self, loss: Loss, n_classes: int | None) -> Functional:
+    def bind(self, loss: Loss, n_classes: int | None) -> BoundLoss:
         """Make the objective on these rows."""
         return loss.bind(self.y, FunctionSpace.of(self.X.shape[0], self.weight), n_classes, self.groups)
 
@@ -178,7 +189,7 @@ class BaseConvexBoost(BaseEstimator):
         self.n_rounds_ = len(result.records) - 1
         return self
 
-    def _objective(self, rows: Rows, loss: Loss, n_classes: int | None) -> Functional:
+    def _objective(self, rows: Rows, loss: Loss, n_classes: int | None) -> BoundLoss:
         objective = rows.bind(loss, n_classes)
         return objective.with_l2(objective.l2 + float(self.l2))
 
@@ -186,7 +197,7 @@ class BaseConvexBoost(BaseEstimator):
         self,
         rows: Rows,
         held_out: Rows | None,
-        objective: Functional,
+        objective: BoundLoss,
         *,
         whole: Rows,
         loss: Loss,
@@ -225,7 +236,7 @@ class BaseConvexBoost(BaseEstimator):
         )
 
     def _start(
-        self, rows: Rows, objective: Functional, whole: Rows, loss: Loss, n_classes: int | None
+        self, rows: Rows, objective: BoundLoss, whole: Rows, loss: Loss, n_classes: int | None
     ) -> Array:
         """Return the best constant; where a part of the rows has none, that of all rows.
 
@@ -630,7 +641,7 @@ class BaseConvexBoost(BaseEstimator):
         need("n_jobs", fine, "None, -1 or a positive integer")
 
     def _loss(self) -> Any:
-        classes = available("convexboost.objectives")
+        classes = available("convexboost.losses")
         fitting = [name for name, cls in classes.items() if cls.task in self._tasks]
         loss = resolve("loss", self.loss, classes, fitting)
         if isinstance(loss, Coupling | Ridge):
@@ -680,16 +691,16 @@ class BaseConvexBoost(BaseEstimator):
         name = "reweighted_step" if loss.reweights and constants.minimum is not None else "step"
         return getattr(learner, name, "auto")
 
-    def _advice(self, kind: str, learner: Any, objective: Functional) -> str:
+    def _advice(self, kind: str, learner: Any, objective: BoundLoss) -> str:
         """Say what to do about a run that failed; never to use the step that was used."""
         if kind == "not_a_number":
-            return "check_objective(loss, y) looks for scores where the loss is not finite"
+            return "check_loss(loss, y) looks for scores where the loss is not finite"
         step = resolve("step", self._step(learner, self._loss(), objective.constants), STEPS)
         if step.name != "auto":
             return "a decaying step like step='auto' avoids this"
         return "algorithm='naive' with step='line_search' cannot raise the objective"
 
-    def _envelope(self, learner: Any, objective: Functional, step: Any) -> float:
+    def _envelope(self, learner: Any, objective: BoundLoss, step: Any) -> float:
         certified = self.certificate or self.stop_when_gap_below is not None
         if self.envelope != "auto":
             if certified:

@@ -21,7 +21,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.preprocessing import OrdinalEncoder
 
-from convexboost.core import Array
+from convexboost.core.space import Array
 
 #: What a column can hold.
 NUMBERS, DATETIMES, ZONED, DURATIONS, TEXT = (

@@ -13,7 +13,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from convexboost.core import Array, as_good_as
+from convexboost.core.space import Array
+from convexboost.core.tolerances import as_good_as
 
 Fingerprints = NDArray[np.uint64]
 Folds = NDArray[np.int64]

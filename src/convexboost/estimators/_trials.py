@@ -11,10 +11,11 @@ import scipy.sparse as sp
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import train_test_split
 
-from convexboost.core import Array, FunctionSpace
-from convexboost.diagnosis import Trial
+from convexboost.core.space import Array, FunctionSpace
 from convexboost.estimators._frames import naming
-from convexboost.learners.tree import LEAVES, Tree
+from convexboost.inspection.diagnosis import Trial
+from convexboost.learners._tree_set import LEAVES
+from convexboost.learners.tree import Tree
 
 MAX_ROWS = 5000
 MAX_ROUNDS = 200

@@ -16,8 +16,10 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from convexboost.atomic import unchanged_on_error
-from convexboost.core import Array, blocks, in_range, shown
+from convexboost.core.atomic import unchanged_on_error
+from convexboost.core.space import Array, in_range
+from convexboost.core.text import shown
+from convexboost.core.tolerances import blocks
 from convexboost.estimators._base import BaseConvexBoost
 from convexboost.estimators._frames import is_missing
 

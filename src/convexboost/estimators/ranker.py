@@ -10,15 +10,17 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from convexboost.atomic import unchanged_on_error
-from convexboost.certificates import Certificate
-from convexboost.core import Array, in_range, shown
-from convexboost.diagnosis import Diagnosis
+from convexboost.core.atomic import unchanged_on_error
+from convexboost.core.space import Array, in_range
+from convexboost.core.text import shown
 from convexboost.estimators._base import BaseConvexBoost, Rows, _check_labels, _check_weight, _n_rows
 from convexboost.estimators._frames import naming, refuse_times
+from convexboost.inspection.certificates import Certificate
+from convexboost.inspection.diagnosis import Diagnosis
 from convexboost.kernels.ranking import Pairs
+from convexboost.losses._groups import Groups
+from convexboost.losses._loss import Loss
 from convexboost.metrics import ndcg
-from convexboost.objectives._base import Groups, Loss
 
 
 class ConvexBoostRanker(BaseConvexBoost):

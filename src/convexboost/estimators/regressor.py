@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, check_array, check_consistent_length
 
-from convexboost.atomic import unchanged_on_error
-from convexboost.core import Array, FunctionSpace
+from convexboost.core.atomic import unchanged_on_error
+from convexboost.core.space import Array, FunctionSpace
 from convexboost.estimators._base import BaseConvexBoost
 from convexboost.estimators._frames import refuse_times
 

@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from convexboost.core import Array
+from convexboost.core.space import Array
 from convexboost.kernels import parallel
 
 #: A weight has at most so many bits: whole sample weights stay whole multiples of each other, although they

@@ -10,7 +10,7 @@ a set of bins that go left, 256 bits, whatever kind of feature it is on.
 import numpy as np
 from numba import njit
 
-from convexboost.core import MOST_COUNTS
+from convexboost.core.space import MOST_COUNTS
 from convexboost.kernels.vectors import FEW_WORDS, WORDS, add_few_words, add_words
 
 #: Rows handled together: their codes and values stay in the cache while all features are visited.

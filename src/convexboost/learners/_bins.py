@@ -13,7 +13,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from convexboost.core import Array, FunctionSpace, Gradient, PairGradient, brief
+from convexboost.core.gradients import Gradient, PairGradient
+from convexboost.core.space import Array, FunctionSpace
+from convexboost.core.text import brief
 from convexboost.kernels import parallel
 from convexboost.kernels.binning import add_codes, add_tables, encode
 from convexboost.kernels.histogram import (

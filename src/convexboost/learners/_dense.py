@@ -9,18 +9,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from convexboost.core import (
-    ZERO,
-    Array,
-    Direction,
-    FunctionSpace,
-    Gradient,
-    Hypothesis,
-    Move,
-    Position,
-    Target,
-    brief,
-)
+from convexboost.core.gradients import Gradient
+from convexboost.core.hypotheses import ZERO, Direction, Hypothesis, Move
+from convexboost.core.protocols import Position, Target
+from convexboost.core.space import Array, FunctionSpace
+from convexboost.core.text import brief
 
 
 @dataclass

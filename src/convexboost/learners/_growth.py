@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from convexboost.core import Array, FunctionSpace, brief
+from convexboost.core.space import Array, FunctionSpace
+from convexboost.core.text import brief
 from convexboost.kernels import parallel
 from convexboost.kernels.trees import BETTER, LARGEST, add_histogram, divide, grow, partition
 
@@ -71,7 +72,7 @@ class WholeWeights:
         return min(most, MAX_TIE * norm * self.unit)
 
 
-class Room:
+class Buffers:
     """Arrays that are used again for every tree."""
 
     def __init__(self) -> None:
@@ -98,7 +99,7 @@ class Growth:
         V: NDArray[np.int32],
         order: NDArray[np.int32],
         max_leaves: int,
-        room: Room,
+        room: Buffers,
     ) -> None:
         self.features, self.V, self.order, self.max_leaves = features, V, order, max_leaves
         self.n_threads, self.codes, self.columns = inputs.n_threads, inputs.codes, inputs.columns

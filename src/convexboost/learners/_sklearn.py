@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import has_fit_parameter
 
-from convexboost.core import FunctionSpace
+from convexboost.core.space import FunctionSpace
 
 
 def seeded(estimator: Any, rng: np.random.Generator) -> Any:

@@ -11,26 +11,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from convexboost.core import (
-    ROUNDING,
-    ZERO,
-    Array,
-    Direction,
-    Gradient,
-    Hypothesis,
-    Target,
-    Term,
-    brief,
-)
+from convexboost.core.gradients import Gradient
+from convexboost.core.hypotheses import ZERO, Direction, Hypothesis, Term
+from convexboost.core.protocols import Target
+from convexboost.core.space import Array
+from convexboost.core.text import brief
+from convexboost.core.tolerances import ROUNDING
 from convexboost.kernels.additive import average_projections
 from convexboost.kernels.stumps import VECTOR
 from convexboost.learners._bins import BinnedSample
-from convexboost.learners._histogram import (
-    HistogramTarget,
-    StumpLearner,
-    StumpSet,
-    one_blas_thread,
-)
+from convexboost.learners._span import one_blas_thread
+from convexboost.learners._stump_learner import StumpLearner
+from convexboost.learners._stumps import HistogramTarget, StumpSet
 
 #: A sum of functions with so small a share of their squares is what rounding left of a Δ that is gone.
 CANCELLED = 1e-8

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from convexboost.kernels.stumps import CLASS
-from convexboost.learners._histogram import StumpLearner
+from convexboost.learners._stump_learner import StumpLearner
 
 
 @dataclass(frozen=True)

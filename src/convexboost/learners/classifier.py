@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from convexboost.core import Array, FunctionSpace
+from convexboost.core.space import Array, FunctionSpace
 from convexboost.learners._dense import DenseHypothesis, DenseSet
 from convexboost.learners._sklearn import fit_weighted, seeded
 

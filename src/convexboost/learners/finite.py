@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from convexboost.core import Array, FunctionSpace, brief
+from convexboost.core.space import Array, FunctionSpace
+from convexboost.core.text import brief
 from convexboost.learners._dense import DenseHypothesis, DenseSet
 
 #: A function must beat the best one so far by this much, relatively.

@@ -12,7 +12,9 @@ import scipy.sparse as sp
 from numba import njit
 from numpy.typing import NDArray
 
-from convexboost.core import Array, FunctionSpace, Term, brief
+from convexboost.core.hypotheses import Term
+from convexboost.core.space import Array, FunctionSpace
+from convexboost.core.text import brief
 from convexboost.learners._bins import categorical_mask
 from convexboost.learners._dense import DenseHypothesis, DenseSet, RawInputs, RawMapper
 

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.utils import get_tags
 
-from convexboost.core import Array, FunctionSpace
+from convexboost.core.space import Array, FunctionSpace
 from convexboost.learners._dense import DenseHypothesis, DenseSet
 from convexboost.learners._sklearn import fit_weighted, seeded
 

@@ -11,9 +11,9 @@ Ratliff, Bagnell and Zinkevich (2006); the imitation learning problem of Grubb a
 
 from convexboost.planning.demonstrations import agreement, demonstrate, path_loss
 from convexboost.planning.drawing import draw_paths
+from convexboost.planning.loss import Scene, maximum_margin
 from convexboost.planning.maps import Map, map_from_types, terrain_features
 from convexboost.planning.max_margin_planner import MaxMarginPlanner
-from convexboost.planning.objective import Scene, maximum_margin
 from convexboost.planning.planners import Dijkstra, Horizon, Monotone, Path, Planner
 from convexboost.planning.problems import PROBLEMS, Problem, Shown, problem
 

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from convexboost.core import Array
+from convexboost.core.space import Array
 
 Cells = NDArray[np.int64]
 STOP = -1

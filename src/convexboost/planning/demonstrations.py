@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import ndimage
 
-from convexboost.core import Array
+from convexboost.core.space import Array
 from convexboost.planning.maps import Map
 from convexboost.planning.planners import Cell, Path, Planner
 

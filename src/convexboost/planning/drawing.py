@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from convexboost.core import Array
+from convexboost.core.space import Array
 from convexboost.planning.maps import Map
 from convexboost.planning.planners import Path
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from convexboost.core import Array
+from convexboost.core.space import Array
 
 #: Distances to a terrain type stop counting here, in cells; so far away is also a type that is nowhere.
 FAR = 16.0

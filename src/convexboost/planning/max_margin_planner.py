@@ -13,15 +13,16 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from convexboost.atomic import unchanged_on_error
-from convexboost.core import AdditiveModel, Array
+from convexboost.boosting.training import boost
+from convexboost.core.atomic import unchanged_on_error
+from convexboost.core.model import AdditiveModel
+from convexboost.core.space import Array
 from convexboost.learners.regressor import Regressor
 from convexboost.planning.demonstrations import agreement, check_softness
+from convexboost.planning.loss import Scene, maximum_margin
 from convexboost.planning.maps import Map
-from convexboost.planning.objective import Scene, maximum_margin
 from convexboost.planning.planners import Cell, Monotone, Path, Planner
 from convexboost.registry import available, resolve
-from convexboost.train import boost
 
 Demonstrations = Sequence[Sequence[Path]]
 

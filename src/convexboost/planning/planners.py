@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import dijkstra
 
-from convexboost.core import Array
+from convexboost.core.space import Array
 from convexboost.planning._kernels import Cells, horizon_path, monotone_path
 
 Cell = tuple[int, int]

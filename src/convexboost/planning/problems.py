@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from convexboost.core import Array
+from convexboost.core.space import Array
 from convexboost.datasets import load_elevation, load_terrain
 from convexboost.planning.demonstrations import demonstrate
 from convexboost.planning.maps import Map, map_from_types, terrain_features

@@ -1,0 +1,1 @@
+"""The algorithms, their steps, and the driver that runs them."""

@@ -1,0 +1,525 @@
+"""The driver: runs an algorithm round by round, records, watches, and builds the model.
+
+Everything the algorithms must not know is here: budgets, validation, early stopping, callbacks, the
+divergence guard, which iterate is handed out, and what remains of a round that was cut short.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import MISSING, dataclass, fields
+from numbers import Real
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from convexboost.boosting.algorithms import Algorithm, State
+from convexboost.boosting.steps import STEPS, Step
+from convexboost.boosting.variants import ALGORITHMS
+from convexboost.core.hypotheses import ZERO, Direction
+from convexboost.core.model import AdditiveModel
+from convexboost.core.protocols import HypothesisSet, Objective, Scores
+from convexboost.core.space import Array
+from convexboost.core.text import brief
+from convexboost.core.tolerances import ROUNDING, as_good_as
+from convexboost.inspection.certificates import Certificate, Watch
+from convexboost.registry import resolve
+
+OUTPUTS = ("last", "best", "average")
+#: An objective that has risen this many times as much as could be gained at the start: diverged.
+DIVERGED = 1e3
+#: With a certificate a state is kept every so many seconds, and never for more than this share of the time:
+#: what is lost in a round that is cut short is trained again from there.
+KEEP_EVERY, KEEP_SHARE = 2.0, 0.02
+
+#: "not_a_number": the objective was NaN; "no_change": no improvement for `n_iter_no_change` rounds.
+Kind = Literal[
+    "rounds",
+    "budget",
+    "minimum",
+    "gap",
+    "converged",
+    "no_change",
+    "callback",
+    "interrupted",
+    "diverged",
+    "not_a_number",
+]
+
+
+#: The objective ran away or became NaN.
+FAILED: tuple[Kind, ...] = ("diverged", "not_a_number")
+
+
+class Stop(NamedTuple):
+    """Why training stopped: a kind for programs, a message for people."""
+
+    kind: Kind
+    message: str
+
+
+@dataclass(frozen=True)
+class Record:
+    """One row of the history.  Round 0 is the start."""
+
+    round: int
+    objective: float  #: R after the round
+    validation: float  #: the loss on the validation set after the round; NaN without one
+    edge: float  #: of the vector projected in this round; NaN where its norm is not known
+    intrinsic_edge: float  #: the same inside span(H); every tenth round of `residual`, where that is cheap
+    step: float
+    weak_learners: int  #: trained so far
+    gradient_evaluations: int  #: so far
+    seconds: float  #: since the start
+    # With `certificate`:
+    gradient_norm: float = math.nan  #: of the subgradient this round began with
+    length: float = math.nan  #: of the direction found
+    residual_norm: float = math.nan  #: ‖ΠΔ‖ after the round; now and then, where span(H) is known
+    average: float = math.nan  #: mean of R over the points where a subgradient was taken
+    lower_bound: float = math.nan  #: no model has a smaller R; the largest found so far
+
+
+class History(dict[str, Array]):
+    """The records as columns: {"objective": …, "edge": …}; round 0, the start, is the first entry of each."""
+
+    def __repr__(self) -> str:
+        rounds = max(map(len, self.values()), default=1) - 1
+        return f"<history of {rounds} rounds: {', '.join(self)}>"
+
+
+Callback = Callable[[Record], Any]
+
+
+@dataclass(frozen=True)
+class Result:
+    """A finished run."""
+
+    model: AdditiveModel  #: the iterate asked for: last, best or average
+    path: AdditiveModel  #: all rounds
+    records: list[Record]
+    best_round: int
+    reason: str  #: why training stopped, in words
+    diverged: bool
+    certificate: Certificate | None = None  #: how far from optimal the model can be, if asked for
+    kind: Kind = "rounds"  #: why training stopped
+
+    @property
+    def failed(self) -> bool:
+        """Return whether the objective ran away or became NaN; the model is then the best iterate."""
+        return self.kind in FAILED
+
+    __repr__ = brief
+
+    @property
+    def history(self) -> History:
+        """Return the records as columns; those of the certificate only where it was asked for."""
+        names = [f.name for f in fields(Record) if self.certificate is not None or f.default is MISSING]
+        return History({name: np.array([getattr(record, name) for record in self.records]) for name in names})
+
+
+class Tally(NamedTuple):
+    """The finished rounds, in a few numbers.  A round counts as finished once this has been replaced."""
+
+    rounds: int = 0
+    best: int = 0  #: the first round as good as any
+    lowest: float = math.inf  #: the smallest value by which rounds are compared
+    zeros: int = 0  #: rounds without a direction, at the end
+    first_length: float = 0.0  #: of the first direction
+
+
+class Training:
+    """A run in progress: `run` finishes it; `state` and `restore` stop and resume it exactly.
+
+    A round happens wholly or not at all.  Ctrl-C, or an error in a user's loss, may end it anywhere; its
+    record and its part of the model are then dropped, and `state`, `round` and `run` continue from the last
+    round that was finished.  Scores and Δ are changed in place, without a copy: they come back by training
+    again from the last state that was taken (from the start where there is none).
+    """
+
+    def __init__(
+        self,
+        objective: Objective,
+        hypotheses: HypothesisSet,
+        *,
+        algorithm: Algorithm,
+        step: Step,
+        start: Array,
+        offset: Array | None,
+        validation: Scores | None,
+        n_rounds: int,
+        max_weak_learners: float,
+        n_iter_no_change: float,
+        rng: np.random.Generator,
+        certificate: bool = False,
+        stop_when_gap_below: float = 0.0,
+    ) -> None:
+        if certificate or stop_when_gap_below > 0.0:
+            check_certifiable(getattr(objective, "envelope", 0.0))
+        F = objective.scores(hypotheses.inputs, start, offset)
+        hypotheses.zero(objective.n_outputs)  # a set that cannot have so many outputs says so now
+        step.check(F.constants)
+        algorithm.check(step, F.constants)
+        self.algorithm, self.validation, self.gap = algorithm, validation, stop_when_gap_below
+        self.watch = Watch(objective, hypotheses) if certificate or stop_when_gap_below > 0.0 else None
+        self.n_rounds, self.n_iter_no_change = n_rounds, n_iter_no_change
+        self.model = AdditiveModel(start, hypotheses.mapper)
+        self.progress = State(F, hypotheses, objective.n_outputs, step, rng, budget=max_weak_learners)
+        self.records: list[Record] = []
+        self.stop: Stop | None = None
+        self._tally = Tally()
+        self._is_whole = True  #: False from the beginning of a round to its end
+        minimum = F.constants.minimum
+        self._first_gap = F.gap() if minimum is None else F.value() - minimum
+        self._clock = time.perf_counter()
+        self._keep_next = self._clock + KEEP_EVERY
+        self._finish_round(ZERO, 0.0)
+        self._kept = self.state()
+
+    @property
+    def reason(self) -> str:
+        """Return why training stopped; empty while it goes on."""
+        return "" if self.stop is None else self.stop.message
+
+    @property
+    def diverged(self) -> bool:
+        """Return whether the objective ran away."""
+        return self.stop is not None and self.stop.kind == "diverged"
+
+    def run(self, callbacks: Sequence[Callback] = ()) -> None:
+        """Train until something says stop, and keep the reason.  Ctrl-C is such a reason."""
+        try:
+            self._recover()
+            # A run that is resumed may have been finished already.
+            self.stop = self._finished() if self._tally.rounds > 0 else self._exhausted()
+            self._tell(callbacks)
+            while self.stop is None:
+                self.round()
+                self._tell(callbacks)
+                self._keep()
+        except KeyboardInterrupt:
+            self.stop = Stop("interrupted", "interrupted")
+
+    def _tell(self, callbacks: Sequence[Callback]) -> None:
+        for callback in callbacks:  # all of them, also when one asks to stop
+            if callback(self.records[-1]):
+                self.stop = self.stop or Stop("callback", "a callback asked to stop")
+
+    def round(self) -> None:
+        """One round of the algorithm, recorded; or, if it raises, none."""
+        self._recover()
+        self._is_whole = False
+        try:
+            self._round()
+        except BaseException:
+            self._drop_unfinished()
+            raise
+        self._is_whole = True
+        self.stop = self._finished()
+
+    def _round(self) -> None:
+        progress = self.progress
+        if self.watch is not None:
+            self.watch.observe(progress.F)
+        found = self.algorithm.round(progress)
+        self.model.append(found.move)
+        if self.validation is not None:
+            self.validation.move(found.move)
+        if self.watch is not None:
+            self.watch.follow(found.move, progress.target)
+        progress.budget -= found.h.n_weak_learners
+        self._finish_round(found.h, found.move.size)
+
+    def _finish_round(self, h: Direction, step: float) -> None:
+        """Record the round.  It counts from the moment when the tally is replaced."""
+        self.records.append(self._record(h, step))
+        rounds, best, lowest, zeros, first_length = self._tally
+        rounds, lowest = len(self.records) - 1, min(lowest, self._merit(-1))
+        first_length = first_length or h.norm
+        # One zero may be a subgradient that cancels the residual; two in a row mean Π∇ = 0.
+        zeros = zeros + 1 if rounds > 0 and h.norm <= ROUNDING * first_length else 0
+        while not self._merit(best) <= as_good_as(lowest, self._merit(0)) and best < rounds:
+            best += 1
+        self._tally = Tally(rounds, best, lowest, zeros, first_length)
+
+    def _drop_unfinished(self) -> None:
+        """Drop what a round that was cut short has left in the records and in the model."""
+        rounds = self._tally.rounds
+        del self.records[rounds + 1 :]
+        self.model = self.model.truncate(rounds)
+
+    def _recover(self) -> None:
+        """After a round that was cut short: train again from the last state taken."""
+        if self._is_whole:
+            return
+        self._drop_unfinished()
+        kept = self.records, self.model, self._tally, self._clock, self.stop
+        is_whole = False
+        try:
+            self.restore(self._kept)
+            while self._tally.rounds < kept[2].rounds:
+                self._round()
+            is_whole = True
+        finally:  # the records with their times, and the very model
+            self.records, self.model, self._tally, self._clock, self.stop = kept
+            self._is_whole = is_whole
+
+    def _keep(self) -> None:
+        """Keep a state now and then where Ctrl-C is answered with more than the model: a certificate."""
+        begin = time.perf_counter()
+        if self.watch is not None and begin >= self._keep_next:
+            self.state()
+            end = time.perf_counter()
+            self._keep_next = end + max(KEEP_EVERY, (end - begin) / KEEP_SHARE)
+
+    @property
+    def best_round(self) -> int:
+        """Return the round with the best validation loss, or objective where there is no validation set."""
+        return self._tally.best
+
+    def result(self, output: str) -> Result:
+        """Build the model that was asked for."""
+        best = self.best_round
+        stop = self.stop or Stop("rounds", "")
+        if stop.kind in FAILED:  # nobody wants the last iterate then
+            output = "best"
+        model = {
+            "last": lambda: self.model,
+            "best": lambda: self.model.truncate(best),
+            "average": lambda: self.model.average(),
+        }[output]()
+        return Result(
+            model, self.model, self.records, best, stop.message, self.diverged, self._certificate(), stop.kind
+        )
+
+    def _certificate(self) -> Certificate | None:
+        if self.watch is None:
+            return None
+        self._recover()
+        state = self.watch.state()
+        self._is_whole = False  # a certificate ends a block of rounds, but training may go on
+        certificate = self.watch.certificate(self.progress.F)
+        self.watch.restore(state)
+        self._is_whole = True
+        return certificate
+
+    def state(self) -> dict[str, Any]:
+        """Return everything that changes, picklable; data, targets and hyper-parameters stay outside.
+
+        It must not be changed: training keeps it, to come back here.
+        """
+        self._recover()
+        progress = self.progress
+        state = {
+            "F": progress.F.state(),
+            "target": None if progress.target is None else progress.target.state(),
+            "validation": None if self.validation is None else self.validation.state(),
+            "watch": None if self.watch is None else self.watch.state(),
+            "rng": progress.rng.bit_generator.state,
+            "t": progress.t,
+            "memory": dict(progress.memory),
+            "budget": progress.budget,
+            "model": self.model.truncate(self.model.n_rounds),
+            "records": list(self.records),
+            "tally": self._tally,
+        }
+        self._kept = state
+        return state
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state."""
+        self._is_whole = False
+        progress = self.progress
+        progress.F.restore(state["F"])
+        progress.target = None
+        if state["target"] is not None:
+            progress.target = progress.zero()
+            progress.target.restore(state["target"])
+        if self.validation is not None:
+            self.validation.restore(state["validation"])
+        if self.watch is not None:
+            self.watch.restore(state["watch"])
+        progress.rng.bit_generator.state = state["rng"]
+        progress.t, progress.memory, progress.budget = state["t"], dict(state["memory"]), state["budget"]
+        kept = state["model"]
+        model, records = AdditiveModel(kept.start, self.model.mapper, *_copies(kept)), list(state["records"])
+        clock = time.perf_counter() - records[-1].seconds
+        self.model, self.records, self._tally, self._clock, self._kept = (
+            model,
+            records,
+            state["tally"],
+            clock,
+            state,
+        )
+        self.stop = None
+        self._is_whole = True
+
+    def _record(self, h: Direction, step: float) -> Record:
+        return Record(
+            round=self.progress.t,
+            objective=self.progress.F.value(),
+            validation=math.nan if self.validation is None else self.validation.value(),
+            edge=h.edge,
+            intrinsic_edge=h.intrinsic_edge,
+            step=step,
+            weak_learners=h.n_weak_learners + (self.records[-1].weak_learners if self.records else 0),
+            gradient_evaluations=self.progress.t,
+            seconds=time.perf_counter() - self._clock,
+            **({} if self.watch is None else self.watch.record(h)),
+        )
+
+    def _merit(self, row: int) -> float:
+        record = self.records[row]
+        merit = record.objective if self.validation is None else record.validation
+        return math.inf if math.isnan(merit) else merit
+
+    def _exhausted(self) -> Stop | None:
+        if self._tally.rounds >= self.n_rounds:
+            return Stop("rounds", f"all {self.n_rounds} rounds done")
+        if self.progress.budget < 1:
+            return Stop("budget", "the budget of weak learners is used up")
+        return None
+
+    def _finished(self) -> Stop | None:
+        first, last = self.records[0].objective, self.records[-1].objective
+        t, minimum = self._tally.rounds, self.progress.F.constants.minimum
+        if math.isinf(first):
+            return Stop("diverged", "diverged: the objective is infinite at the start; rescale the targets")
+        if math.isnan(last):
+            largest = self.progress.F.largest()
+            where = f"at scores up to {largest:.3g}" if math.isfinite(largest) else "after the scores did"
+            return Stop("not_a_number", f"the objective became NaN in round {t}, {where}")
+        if math.isinf(last) or last - first > DIVERGED * max(self._first_gap, 1e-300):
+            went = "rose" if last > first else "fell"
+            return Stop(
+                "diverged", f"diverged: the objective {went} from {first:.6g} to {last:.6g} in round {t}"
+            )
+        if minimum is not None and last <= minimum:
+            return Stop("minimum", f"the objective reached its minimum {minimum:g}")
+        if self.watch is not None and self.gap > 0.0:
+            gap = max(min(last, self.watch.objective) - self.watch.lower, 0.0)
+            if gap <= self.gap:
+                return Stop("gap", f"the certified gap {gap:.3g} is at most {self.gap:g}")
+        if self._tally.zeros >= 2:
+            return Stop("converged", "converged: no hypothesis correlates with the gradient")
+        if t - self._tally.best >= self.n_iter_no_change:
+            what = "objective" if self.validation is None else "validation loss"
+            return Stop("no_change", f"the {what} has not improved for {self.n_iter_no_change} rounds")
+        return self._exhausted()
+
+
+def _copies(model: AdditiveModel) -> tuple[list[Any], list[int], list[float]]:
+    return list(model.terms), list(model.ends), list(model.multipliers)
+
+
+def check_certifiable(envelope: float) -> None:
+    """Refuse to certify gradients that are not those of the objective."""
+    if envelope > 0.0:
+        raise ValueError(
+            f"`envelope`={envelope!r} and a certificate cannot be combined: its gradients are those of "
+            "another function"
+        )
+
+
+def _checked_gap(gap: float | None, objective: Objective) -> float:
+    if gap is None:
+        return 0.0
+    if not (isinstance(gap, Real) and gap > 0.0):
+        raise ValueError(f"`stop_when_gap_below` must be positive, got {gap!r}")
+    if objective.constants.minimum is None and not getattr(objective, "l2", 0.0) > 0.0:
+        raise ValueError(
+            f"`stop_when_gap_below`={gap!r} cannot be certified: the loss has no known minimum and `l2` is 0"
+        )
+    return float(gap)
+
+
+def boost(
+    objective: Objective,
+    hypotheses: HypothesisSet,
+    *,
+    algorithm: str | Algorithm = "residual",
+    step: str | Step = "auto",
+    n_rounds: int = 500,
+    max_weak_learners: int | None = None,
+    output: str = "best",
+    start: Array | None = None,
+    offset: Array | None = None,
+    validation: Scores | None = None,
+    n_iter_no_change: int | None = None,
+    random_state: int | np.random.Generator | None = None,
+    callbacks: Sequence[Callback] = (),
+    certificate: bool = False,
+    stop_when_gap_below: float | None = None,
+) -> Result:
+    """Minimise a convex objective over sums of hypotheses: the library without scikit-learn.
+
+    Parameters
+    ----------
+    objective : Objective
+        A loss bound to targets, e.g. ``Absolute().bind(y, space)``.
+    hypotheses : HypothesisSet
+        A weak learner bound to inputs, e.g. ``Stump().bind(X, space)``.
+    algorithm : str or Algorithm
+        "naive", "repeated", "residual", "dual_averaging", "error_feedback", or an object.
+    step : str or Step
+        "auto", "inverse_sqrt:0.5", ..., or an object.
+    n_rounds, max_weak_learners : int
+        Budgets; training ends with the first that is used up.
+    output : {"best", "last", "average"}
+        Which iterate becomes the model.  Guarantees are for "best" and "average".
+    start : array of shape (n_outputs,), optional
+        The constant to start from; by default the best one (0 where an `offset` is given).
+    offset : array of shape (n_samples, n_outputs), optional
+        Fixed scores per row, added to the start.
+    validation : Scores, optional
+        An objective placed at validation rows; "best" then means best there.
+    n_iter_no_change : int, optional
+        Stop when the validation loss (the objective without a validation set) has not improved for so long.
+    random_state : int or Generator, optional
+        For weak learners that draw numbers.
+    callbacks : sequence of callables
+        Each is called with a `Record` after every round (and for the start); a true return value stops.
+    certificate : bool
+        Collect what it takes to say how far from optimal the result can be (`Result.certificate`).
+    stop_when_gap_below : float, optional
+        Stop when the objective is certified to be at most so far above its minimum over all sums of
+        hypotheses.  Needs `l2` > 0, or a loss with a known minimum.
+
+    Returns
+    -------
+    Result
+        The model, the records of all rounds, and why training stopped.  Ctrl-C stops it too
+        (`kind` "interrupted"): what is returned is that of a run with as many rounds as were finished.
+
+    """
+    if output not in OUTPUTS:
+        raise ValueError(f"`output` must be one of {', '.join(OUTPUTS)}, got {output!r}")
+    if start is None:
+        start = objective.start() if offset is None else np.zeros(objective.n_outputs)
+    start = np.asarray(start, float)
+    if start.shape != (objective.n_outputs,):
+        raise ValueError(f"`start` must have shape ({objective.n_outputs},), got {start.shape}")
+    chosen: Any = resolve("algorithm", algorithm, ALGORITHMS)
+    rule: Any = resolve("step", step, STEPS)
+    if not hasattr(chosen, "round"):
+        raise ValueError(f"`algorithm` must be a name or an algorithm, got {algorithm!r}")
+    if not isinstance(rule, Step):
+        raise ValueError(f"`step` must be a name or a Step, got {step!r}")
+    training = Training(
+        objective,
+        hypotheses,
+        algorithm=chosen,
+        step=rule,
+        start=start,
+        offset=offset,
+        validation=validation,
+        n_rounds=n_rounds,
+        max_weak_learners=math.inf if max_weak_learners is None else max_weak_learners,
+        n_iter_no_change=math.inf if n_iter_no_change is None else n_iter_no_change,
+        rng=np.random.default_rng(random_state),
+        certificate=certificate,
+        stop_when_gap_below=_checked_gap(stop_when_gap_below, objective),
+    )
+    training.run(callbacks)
+    return training.result(output)

@@ -1,0 +1,1 @@
+"""The vocabulary: function space, gradients, hypotheses, models, and the protocols between them."""

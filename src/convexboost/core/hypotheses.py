@@ -1,0 +1,123 @@
+"""Functions that are added up: hypotheses, directions, moves."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from convexboost.core.space import Array
+from convexboost.core.text import brief
+
+#: The best common value of some leaves in one output.
+Pooled = Callable[[Any, int], float]
+
+
+class Hypothesis(ABC):
+    """A function h from inputs to R^k.  It can be evaluated at any inputs, not only the training ones."""
+
+    @abstractmethod
+    def add_to(self, F: Array, inputs: Any, weight: float) -> None:
+        """F += weight * h(inputs), in place."""
+
+    def lookup(self, inputs: Any, weight: float) -> tuple[Any, Array] | None:
+        """Return (codes, table) with weight · h = table[codes] at the inputs, if h has that form."""
+        return None
+
+    def leaves(self, inputs: Any) -> tuple[Any, Array] | None:
+        """Return (leaf of each row, value of each leaf), if h is constant on leaves."""
+        return None
+
+    def with_values(self, values: Array, pooled: Pooled) -> Self:
+        """Return the same leaves with other values; with constraints, the best that they allow.
+
+        These come from `pooled`: the best common value, in one output, of leaves that must have one.
+        """
+        raise NotImplementedError
+
+    @classmethod
+    def merge(cls, terms: Sequence[Term]) -> Sequence[Term]:
+        """Fewer terms with the same sum, for hypotheses that can be added to each other."""
+        return terms
+
+    @classmethod
+    def add_all(cls, F: Array, inputs: Any, terms: Sequence[Term]) -> None:
+        """F += Σ weight * h(inputs), in place, for many hypotheses of this kind."""
+        for weight, h in terms:
+            h.add_to(F, inputs, weight)
+
+
+Term = tuple[float, Hypothesis]
+
+
+def by_kind(terms: Sequence[Term]) -> dict[type[Hypothesis], list[Term]]:
+    """Group terms by the type of their hypothesis."""
+    kinds: dict[type[Hypothesis], list[Term]] = {}
+    for term in terms:
+        kinds.setdefault(type(term[1]), []).append(term)
+    return kinds
+
+
+def merge(terms: Sequence[Term]) -> list[Term]:
+    """Merge what can be merged, kind by kind."""
+    return [merged for kind, group in by_kind(terms).items() for merged in kind.merge(group)]
+
+
+def add_all(F: Array, inputs: Any, terms: Sequence[Term]) -> None:
+    """F += Σ weight * h(inputs), in place, kind by kind."""
+    for kind, group in by_kind(terms).items():
+        kind.add_all(F, inputs, group)
+
+
+@dataclass(frozen=True)
+class Direction:
+    """A weighted sum of hypotheses.  A projection is one with a single term.
+
+    For a projection of v, `norm` is the projected length |⟨v, h*⟩|/‖h*‖ and `edge` is norm/‖v‖
+    (Definition 1).  `edge` is NaN where ‖v‖ is not known: a histogram sees only the part of v inside
+    span(H), and then `intrinsic_edge` = norm/‖Πv‖ is what matters (theory: a raw edge that tends to 0
+    there is not a failure).
+    """
+
+    terms: tuple[Term, ...]
+    norm: float
+    edge: float = math.nan
+    intrinsic_edge: float = math.nan
+
+    @property
+    def n_weak_learners(self) -> int:
+        """Return how many weak learners were trained for this direction."""
+        return len(self.terms)
+
+    def __mul__(self, factor: float) -> Direction:
+        terms = tuple((weight * factor, h) for weight, h in self.terms)
+        return Direction(terms, abs(factor) * self.norm, self.edge, self.intrinsic_edge)
+
+    __rmul__ = __mul__
+
+    __repr__ = brief
+
+    def __neg__(self) -> Direction:
+        return self * -1.0
+
+    def lookup(self, inputs: Any) -> tuple[Any, Array] | None:
+        """Return the direction as (codes, table), if it is one hypothesis of that form."""
+        return self.terms[0][1].lookup(inputs, self.terms[0][0]) if len(self.terms) == 1 else None
+
+    def add_to(self, F: Array, inputs: Any) -> None:
+        """F += direction(inputs), in place."""
+        add_all(F, inputs, self.terms if len(self.terms) == 1 else merge(self.terms))
+
+
+ZERO = Direction((), 0.0)
+
+
+@dataclass(frozen=True)
+class Move:
+    """How F changes in a round: F ← start + shrink (F − start) + direction."""
+
+    direction: Direction
+    size: float  #: the step size η_t, for the record
+    shrink: float = 1.0  #: ≠ 1 in dual averaging and where a step rescales the whole ensemble

@@ -1,0 +1,251 @@
+"""What an algorithm sees of an objective and of a hypothesis set."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, Self
+
+import numpy as np
+
+from convexboost.core.gradients import Gradient
+from convexboost.core.hypotheses import ZERO, Direction, Move
+from convexboost.core.space import Array
+from convexboost.core.tolerances import ROUNDING
+
+
+@dataclass(frozen=True)
+class Constants:
+    """What is known of a convex functional in L²(P); None where it is not known or infinite."""
+
+    lipschitz: float | None = None  #: ‖∇R[F]‖ ≤ lipschitz for all F
+    smoothness: float | None = None  #: Λ; None: not smooth
+    strong_convexity: float = 0.0  #: λ
+    minimum: float | None = None  #: a number that R is never below
+
+
+class Objective(Protocol):
+    """A convex functional R[F] on the scores of some rows."""
+
+    @property
+    def n_outputs(self) -> int: ...
+    @property
+    def constants(self) -> Constants: ...
+
+    def start(self) -> Array:
+        """Return the best constant function, shape (n_outputs,)."""
+
+    def scores(self, inputs: Any, start: Array, offset: Array | None = None) -> Scores:
+        """Place the objective at the constant `start` (plus a fixed `offset` per row)."""
+
+
+class Scores(Protocol):
+    """The current F of an objective.  Nobody else sees the rows."""
+
+    @property
+    def constants(self) -> Constants: ...
+
+    def move(self, move: Move) -> None:
+        """F ← start + shrink (F − start) + direction."""
+
+    def value(self) -> float:
+        """R[F]."""
+
+    def gradient(self) -> Gradient:
+        """Return a subgradient of R at F, in L²(P)."""
+
+    def gap(self) -> float:
+        """Return how much of R[F] can be gained: R − floor, without what belongs to a few outliers."""
+
+    def along(self, direction: Direction) -> Ray:
+        """Return R on the line through F along `direction`; F does not move."""
+
+    def rescaled(self, shrink: float) -> float:
+        """R[start + shrink (F − start)]; F does not move."""
+
+    def refitted(self, direction: Direction) -> Direction | None:
+        """Return the same leaves with values such that R[F − direction] is about as small as it can be.
+
+        None where the direction has no leaves, or constraints on them leave nothing to gain that way.
+        """
+
+    def distance(self) -> float:
+        """‖F − start‖."""
+
+    def largest(self) -> float:
+        """Return the largest score in absolute value."""
+
+    def magnitude(self) -> float:
+        """‖F‖: rounding is relative to it."""
+
+    def state(self) -> Any:
+        """Return what `restore` needs to come back here, picklable and independent of later moves."""
+
+    def restore(self, state: Any) -> None:
+        """Go back to a state."""
+
+
+@dataclass(frozen=True)
+class Ray:
+    """R on a line: a ↦ R[F + a direction]."""
+
+    value: Callable[[float], float]
+    slope: Callable[[float], float]  #: a subgradient of it
+
+    def __call__(self, a: float) -> float:
+        return self.value(a)
+
+
+class Inputs(Protocol):
+    """Turns a user's X into what hypotheses read (binned columns, or X itself)."""
+
+    def prepare(self, X: Any) -> Any: ...
+
+
+class HypothesisSet(Protocol):
+    """H, bound to the training inputs."""
+
+    @property
+    def knows_span(self) -> bool:
+        """Return whether `Target.coordinates` projects on span(H)."""
+
+    @property
+    def rounding(self) -> float:
+        """Return the relative error of `Target.coordinates`; only asked where these are known."""
+
+    def light(self, gradient: Gradient) -> float:
+        """Return the length of ∇ on the rows that are too light to be seen in `Target.coordinates`."""
+
+    @property
+    def mapper(self) -> Inputs:
+        """Return the map from a user's X to `inputs`, kept in the model."""
+
+    @property
+    def inputs(self) -> Any:
+        """Return the training inputs, prepared."""
+
+    def zero(self, n_outputs: int) -> Target:
+        """Δ = 0."""
+
+    def origin(self, n_outputs: int) -> Position:
+        """Return f − f₀ = 0."""
+
+    def at(self, coordinates: Array) -> Direction:
+        """Return the function at the training points that has these `Target.coordinates`."""
+
+    def functions(self, n_outputs: int) -> Any:
+        """Return functions that span H, or more, at the training points; None where they are not known.
+
+        Sparse, (n_samples · n_outputs, count): a column is a function, row after row.
+        """
+
+
+class Position(ABC):
+    """f − f₀, the sum of all moves so far, in a form whose inner product with a gradient is cheap."""
+
+    @abstractmethod
+    def move(self, move: Move) -> None:
+        """Follow a move of the scores."""
+
+    @abstractmethod
+    def dot(self, gradient: Gradient) -> float:
+        """⟨∇, f − f₀⟩."""
+
+    @abstractmethod
+    def state(self) -> Any:
+        """Return what `restore` needs, picklable."""
+
+    @abstractmethod
+    def restore(self, state: Any) -> None:
+        """Go back to a state."""
+
+
+class Target(ABC):
+    """The vector Δ that is projected on H, in whatever form H can search fastest."""
+
+    @abstractmethod
+    def add(self, gradient: Gradient, scale: float = 1.0) -> None:
+        """Δ ← Δ + scale ∇."""
+
+    @abstractmethod
+    def combine(self, other: Any, scale: float = 1.0) -> None:
+        """Δ ← Δ + scale Δ', for a Δ' of the same set."""
+
+    @abstractmethod
+    def scale(self, factor: float) -> None:
+        """Δ ← factor Δ."""
+
+    @abstractmethod
+    def project(self, rng: np.random.Generator) -> Direction:
+        """Return (⟨Δ, h*⟩/‖h*‖²) h* for the best h* found in H; `ZERO` if every h is orthogonal to Δ."""
+
+    @abstractmethod
+    def subtract(self, direction: Direction) -> None:
+        """Δ ← Δ − direction."""
+
+    @abstractmethod
+    def dot(self, direction: Direction) -> float:
+        """⟨Δ, direction⟩."""
+
+    @abstractmethod
+    def inner(self, gradient: Gradient) -> tuple[float, float]:
+        """⟨Δ, ∇⟩ and ‖∇‖², both inside span(H) where the set knows its span."""
+
+    def strength(self) -> float | None:
+        """max_h |⟨Δ, h⟩|/‖h‖ over all h in H; None for a set that need not find the best."""
+        return None
+
+    @abstractmethod
+    def coordinates(self, dear: bool = False) -> Array | None:
+        """Return ΠΔ in Euclidean coordinates, None where span(H) is too large to be known.
+
+        In training it must be cheap to know (`dear` False).  Where the set cannot know its span, Δ itself:
+        what is longer makes a bound weaker, never wrong.
+        """
+
+    @abstractmethod
+    def copy(self) -> Self:
+        """Return an independent Δ."""
+
+    @abstractmethod
+    def state(self) -> Any:
+        """Return what `restore` needs, picklable."""
+
+    @abstractmethod
+    def restore(self, state: Any) -> None:
+        """Go back to a state."""
+
+    def projections(self, count: int, rng: np.random.Generator, tolerance: float) -> list[Direction]:
+        """Project and subtract up to `count` times; at least once if Δ correlates with H at all."""
+        found: list[Direction] = []
+        while len(found) < count:
+            h = self.project(rng)
+            if h.norm <= (max(tolerance, ROUNDING * found[0].norm) if found else 0.0):
+                break
+            found.append(h)
+            self.subtract(h)
+        return found
+
+    def pursue(self, count: int, rng: np.random.Generator, tolerance: float = 0.0) -> Direction:
+        """Project and subtract up to `count` times: the inner loop of Algorithm 2.
+
+        Stops early when the projected length falls to `tolerance`, or to rounding.  The sum is then rescaled
+        to be the projection of Δ on its own line (Algorithm 2': ‖h‖ ≤ ‖Δ‖ and h ⟂ Δ − h, which plain
+        matching pursuit does not guarantee).
+        """
+        before = self.copy()
+        projections = self.projections(count, rng, tolerance)
+        if not projections:
+            return ZERO
+        total = Direction(tuple(term for h in projections for term in h.terms), 0.0)
+        correlation = before.dot(total)
+        squared = correlation - self.dot(total)  # Δ_before = total + Δ_after
+        if squared <= 0.0:
+            return projections[0]
+        first = projections[0]
+        rescaled = total * (correlation / squared)
+        norm = abs(correlation) / math.sqrt(squared)
+        target_norm = first.norm / first.edge
+        return Direction(rescaled.terms, norm, norm / target_norm)

@@ -1,0 +1,41 @@
+"""What the stump learners share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any, ClassVar
+
+from convexboost.core.space import FunctionSpace
+from convexboost.learners._bins import MAX_BINS, BinMapper, BinnedSample, bin_sample
+from convexboost.learners._stumps import StumpSet
+
+
+@dataclass(frozen=True)
+class StumpLearner:
+    """What the stump learners share: they differ in what a leaf may hold."""
+
+    max_bins: int = MAX_BINS
+    max_table_mb: float = 512  #: memory for the pair table; past it training is slower, the model the same
+    kind: ClassVar[int]
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.max_bins, Integral) and 2 <= self.max_bins <= MAX_BINS):
+            raise ValueError(
+                f"`max_bins` must be a whole number between 2 and {MAX_BINS}, got {self.max_bins!r}"
+            )
+
+    def bind(
+        self,
+        X: Any,
+        space: FunctionSpace,
+        categorical: Any = None,
+        n_threads: int = 1,
+        mapper: BinMapper | None = None,
+    ) -> StumpSet:
+        """Bin the training inputs, anew or by the `mapper` of a model."""
+        sample = bin_sample(X, space, self.max_bins, categorical, n_threads, mapper)
+        return self._set(sample, int(self.max_table_mb * 2**20))
+
+    def _set(self, sample: BinnedSample, max_table_bytes: int) -> StumpSet:
+        return StumpSet(sample, self.kind, max_table_bytes)

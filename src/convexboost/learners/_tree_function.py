@@ -1,0 +1,127 @@
+"""A grown tree, and the binned rows that it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import joblib
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from convexboost.core.hypotheses import Hypothesis, Pooled, Term
+from convexboost.core.space import Array
+from convexboost.core.text import brief
+from convexboost.kernels import parallel
+from convexboost.kernels.histogram import add_lookup
+from convexboost.kernels.trees import (
+    add_trees,
+    descend,
+)
+from convexboost.learners._bins import BinMapper
+from convexboost.learners._monotone import nearest_monotone
+
+
+@dataclass(frozen=True, eq=False)
+class TreeFunction(Hypothesis):
+    """A grown tree: nodes that send bins left or right, and a vector per leaf."""
+
+    feature: NDArray[np.int32]  #: of each node, −1 for a leaf
+    child: NDArray[np.int32]  #: the left one; the right one is next to it
+    masks: NDArray[np.uint64]  #: the bins that go left, (n_nodes, 4)
+    leaf_of_node: NDArray[np.int32]
+    values: Array  #: (n_leaves, n_outputs)
+    monotone: NDArray[np.int64] | None = None  #: how values must move along each feature, if any must
+
+    __repr__ = brief
+
+    def lookup(self, inputs: Any, weight: float) -> tuple[Any, Array]:
+        """Return (leaves, weight times the value in each)."""
+        return inputs.leaves(self), weight * self.values
+
+    def leaves(self, inputs: Any) -> tuple[Any, Array]:
+        """Return the leaf of each row, and the values."""
+        return inputs.leaves(self), self.values
+
+    def with_values(self, values: Array, pooled: Pooled) -> TreeFunction:
+        """Return the same leaves with the best values that are monotone where they must be."""
+        return replace(self, values=nearest_monotone(self, values, pooled))
+
+    def add_to(self, F: Array, inputs: Any, weight: float) -> None:
+        """F += weight * h(inputs)."""
+        add_lookup(F, *self.lookup(inputs, weight), 0, len(F))
+
+    @classmethod
+    def add_all(cls, F: Array, inputs: Any, terms: Sequence[Term]) -> None:
+        """Add many trees in one pass over the rows."""
+        trees = [(weight, h) for weight, h in terms if isinstance(h, TreeFunction)]
+        if len(trees) == 1:  # its leaves may be known
+            trees[0][1].add_to(F, inputs, trees[0][0])
+            return
+        nodes = np.cumsum([0, *(len(h.feature) for _, h in trees)], dtype=np.int32)
+        leaves = np.cumsum([0, *(len(h.values) for _, h in trees)], dtype=np.int32)
+        feature = np.concatenate([h.feature for _, h in trees])
+        child = np.concatenate([h.child + start for (_, h), start in zip(trees, nodes, strict=False)])
+        leaf = np.concatenate([h.leaf_of_node + start for (_, h), start in zip(trees, leaves, strict=False)])
+        masks = np.concatenate([h.masks for _, h in trees])
+        values = np.concatenate([weight * h.values for weight, h in trees])
+
+        def task(start: int, stop: int) -> None:
+            add_trees(F, inputs.codes, nodes[:-1], feature, child, masks, leaf, values, start, stop)
+
+        parallel.run(task, len(F), 20.0 * len(F) * len(trees), inputs.n_threads)
+
+
+@dataclass
+class RowCodes:
+    """Any rows, binned; remembers the leaves of the last tree, which are asked for twice in every round."""
+
+    codes: NDArray[np.uint8]  #: (n_samples, n_features)
+    n_threads: int = 1
+    columns: NDArray[np.uint8] | None = None  #: the same column by column, for training
+    _last: tuple[Any, NDArray[np.int32]] | None = field(default=None, repr=False)
+
+    __repr__ = brief
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def leaves(self, tree: TreeFunction) -> NDArray[np.int32]:
+        """Return the leaf of each row."""
+        if self._last is None or self._last[0] is not tree.masks:
+            out = np.empty(len(self), np.int32)
+
+            def task(start: int, stop: int) -> None:
+                descend(self.codes, tree.feature, tree.child, tree.masks, tree.leaf_of_node, start, stop, out)
+
+            parallel.run(task, len(self), 20.0 * len(self), self.n_threads)
+            self._last = (tree.masks, out)
+        return self._last[1]
+
+    def remember(self, tree: TreeFunction, leaves: NDArray[np.int32]) -> None:
+        """Note the leaves of a tree that was just grown."""
+        self._last = (tree.masks, leaves)
+
+
+@dataclass(frozen=True)
+class RowMapper:
+    """From X to bins, row by row."""
+
+    bins: BinMapper
+
+    def prepare(self, X: Any) -> RowCodes:
+        """Return the bins of all columns."""
+        return replace(self.encode(X, joblib.cpu_count()), columns=None)
+
+    def encode(self, X: Any, n_threads: int) -> RowCodes:
+        """Return the bins; a sparse matrix is written out, a byte per number."""
+        if sp.issparse(X):
+            X = X.tocsc()
+            columns = np.stack(
+                [self.bins.columns[j].encode(X[:, [j]].toarray().ravel()) for j in range(X.shape[1])]
+            )
+        else:
+            columns = np.ascontiguousarray(self.bins.encode(np.ascontiguousarray(X, float), n_threads))
+        return RowCodes(np.ascontiguousarray(columns.T), n_threads, columns)

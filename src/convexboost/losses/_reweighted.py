@@ -1,0 +1,100 @@
+"""Losses that look at the row losses and decide which rows count: R[F] = max_q Σ_n q_n l(F_n, y_n)."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from convexboost.core.space import Array, FunctionSpace
+from convexboost.core.tolerances import TIE
+from convexboost.losses._custom import as_row_loss
+from convexboost.losses._loss import Loss, RowLoss
+from convexboost.losses._objective import BoundLoss, Pointwise
+from convexboost.registry import available, resolve
+
+
+class Reweighting(Loss):
+    """A loss made of a row loss: one by name ("quantile:0.9"), a `RowLoss`, or a user's object."""
+
+    loss: RowLoss
+    reweights = True
+
+    def _find_loss(self) -> None:
+        found = resolve("loss", self.loss, available("convexboost.losses"))
+        object.__setattr__(self, "loss", as_row_loss(found, type(self).__name__))
+
+    @property
+    def task(self) -> str:  # type: ignore[override]
+        """Return that of the row loss."""
+        return self.loss.task
+
+    def find_link(self) -> Callable[[Array], Array] | None:
+        """Return that of the row loss: the scores stand for the same."""
+        return self.loss.find_link()
+
+
+@dataclass(frozen=True, repr=False)
+class Reweighted(BoundLoss):
+    """R[F] = Σ_n p_n r_n l_n, the ratios r = q/p found from the row losses l.
+
+    Where r is the maximiser at F, R[F'] ≥ Σ p r l' ≥ R[F] + Σ p r ⟨g, F' − F⟩: a subgradient is r_n g_n.
+    """
+
+    rows: Pointwise
+    #: Losses that differ by less, relative to their size, count as equal.
+    kink: float = field(default=TIE, kw_only=True)
+
+    @abstractmethod
+    def reweight(self, losses: Array) -> tuple[float, Array]:
+        """Return R and the ratios."""
+
+    @property
+    def y(self) -> Any:
+        """Return the targets."""
+        return self.rows.y
+
+    @property
+    def terms(self) -> tuple[BoundLoss, ...]:
+        """Return what it is made of."""
+        return (self.rows,)
+
+    def kinds(self) -> NDArray[Any]:
+        """Return what tells rows apart while all have the same scores."""
+        return self.rows.y
+
+    def take(self, rows: NDArray[np.int64], space: FunctionSpace) -> Self:
+        """Return the functional of some rows, with other weights."""
+        return replace(self, rows=replace(self.rows, y=self.rows.y[rows], space=space), space=space)
+
+    def start(self) -> Array:
+        """Search with one row of each kind: few, where the targets are classes."""
+        _, first, kind = np.unique(self.kinds(), axis=0, return_index=True, return_inverse=True)
+        return self.take(first, FunctionSpace(self.space.masses(kind.ravel()))).search_start()
+
+    def sharp(self) -> Self:
+        """Let only equal losses tie."""
+        return replace(self, kink=0.0)
+
+    def search_floor(self) -> float:
+        """Return R of the smallest losses of the rows."""
+        return self.reweight(self.rows.lowest_losses())[0]
+
+    def value(self, F: Array) -> float:
+        """R[F] without the ridge term."""
+        return self.reweight(self.rows.loss.value(F, self.rows.y))[0]
+
+    def evaluate(self, F: Array) -> tuple[float, Array]:
+        """R[F] and a subgradient, without the ridge term."""
+        losses, G = self.rows.losses(F)
+        value, ratios = self.reweight(losses)
+        return value, ratios[:, None] * G
+
+    def tie(self, value: float) -> tuple[float, float]:
+        """Return the range of losses that count as equal to `value`."""
+        low, high = sorted((value * (1 - self.kink), value * (1 + self.kink)))
+        return low, high

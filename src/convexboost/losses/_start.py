@@ -1,0 +1,134 @@
+"""The best constant function of a convex functional, by search: where a loss has no formula for it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.optimize import linprog, minimize
+
+from convexboost.core.space import Array
+from convexboost.core.tolerances import TIE
+
+#: R and its slope at a constant.
+Risk = Callable[[Array], tuple[float, Array]]
+
+#: Something must be gained, relative to R, to leave a point: rounding does not count.
+GAIN = 1e-9
+#: A slope this small, relative to the largest met, is 0.
+FLAT = 1e-12
+#: A slope this much smaller than the first is the end for smooth functionals.
+SMALL = 1e-7
+MAX_CUTS = 60
+
+
+def minimise(risk: Risk, n_outputs: int, targets: Any = None) -> Array:
+    """Minimise R over constants, from 0; the smallest minimiser of a function of one number.
+
+    A minimiser within rounding of a target is that target: there the loss has its kink, if it has one.
+    """
+    best = np.zeros(n_outputs)
+    value = risk(best)[0]
+    if not math.isfinite(value):
+        return best
+    if n_outputs > 1:
+        found = _smooth(risk, best)
+        if np.abs(risk(found)[1]).max() <= SMALL * max(np.abs(risk(best)[1]).max(), 1e-300):
+            return found
+    for attempt in (_by_coordinates, _cutting_planes)[: 1 if n_outputs == 1 else 2]:
+        found = _snap(attempt(risk, best), targets)
+        reached = risk(found)[0]
+        if reached < value - GAIN * max(abs(value), 1e-300):
+            best, value = found, reached
+    return best
+
+
+def _by_coordinates(risk: Risk, start: Array) -> Array:
+    """One coordinate after the other: all there is to do for a sum of losses of one output each."""
+    found = start.copy()
+    for k in range(len(start)):
+
+        def slope(x: float, k: int = k) -> float:
+            at = found.copy()
+            at[k] = x
+            return float(risk(at)[1][k])
+
+        found[k] = _root(slope, found[k])
+    return found
+
+
+def _root(slope: Callable[[float], float], start: float) -> float:
+    """Return the smallest x at which a non-decreasing slope is not negative; `start` if there is none."""
+    steepest = abs(slope(start))
+
+    def negative(x: float) -> bool:
+        nonlocal steepest
+        s = slope(x)
+        steepest = max(steepest, abs(s))
+        return not s >= -FLAT * steepest
+
+    low, high, width = start, start, 1.0
+    while negative(high):
+        low, high, width = high, high + width, 4 * width
+        if width > 1e30:
+            return start
+    width = max(high - low, 1.0)
+    while not negative(low):
+        low, high, width = low - width, low, 4 * width
+        if width > 1e30:
+            return start
+    while high - low > 1e-15 * max(abs(low), abs(high)):
+        middle = low + (high - low) / 2
+        if not low < middle < high or high - low < 1e-300:
+            break
+        low, high = (middle, high) if negative(middle) else (low, middle)
+    return high
+
+
+def _snap(found: Array, targets: Any) -> Array:
+    """Move to the nearest target where that is within rounding."""
+    if targets is None or targets.dtype.kind != "f" or targets.shape[1:] not in ((1,), found.shape):
+        return found
+    nearest = np.take_along_axis(targets, np.abs(targets - found).argmin(axis=0)[None], axis=0)[0]
+    close = np.abs(nearest - found) <= 1e3 * TIE * np.maximum(np.abs(nearest), np.abs(found))
+    return np.where(close, nearest, found)
+
+
+def _smooth(risk: Risk, start: Array) -> Array:
+    """For smooth functionals."""
+    return minimize(risk, start, jac=True, method="L-BFGS-B", options={"ftol": 1e-15, "gtol": 1e-11}).x
+
+
+def _cutting_planes(risk: Risk, start: Array) -> Array:
+    """For the others: the minimum of the cuts so far, in a box around the best point (Kelley 1960)."""
+    best, box = start, 1.0
+    value, slope = risk(best)
+    slopes, constants = [slope], [value - slope @ best]
+    for _ in range(MAX_CUTS):
+        k = len(best)
+        found = linprog(
+            np.append(np.zeros(k), 1.0),
+            A_ub=np.column_stack([np.array(slopes), -np.ones(len(slopes))]),
+            b_ub=-np.array(constants),
+            bounds=[*zip(best - box, best + box, strict=True), (None, None)],
+        )
+        if found.status != 0 or found.fun >= value - GAIN * max(abs(value), 1e-300):
+            break
+        at = best + _within(found.x[:k] - best, np.array(slopes))
+        reached, slope = risk(at)
+        slopes.append(slope)
+        constants.append(reached - slope @ at)
+        if reached < value:
+            best, value, box = at, reached, box if np.abs(at - best).max() < box * 0.99 else 2 * box
+        else:
+            box = max(box / 2, 1e-12)
+    return best
+
+
+def _within(step: Array, slopes: Array) -> Array:
+    """Return the part of a step along the slopes: where R does not change (all scores of softmax), stay."""
+    _, sizes, directions = np.linalg.svd(slopes, full_matrices=False)
+    directions = directions[sizes > SMALL * max(sizes[0], 1e-300)]
+    return directions.T @ (directions @ step)

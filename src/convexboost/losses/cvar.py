@@ -1,0 +1,85 @@
+"""The mean of the largest losses."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+
+from convexboost.core.protocols import Constants
+from convexboost.core.space import Array, FunctionSpace
+from convexboost.losses._objective import BoundLoss
+from convexboost.losses._reweighted import Reweighted, Reweighting
+
+
+@dataclass(frozen=True)
+class CVaR(Reweighting):
+    """R[F] = min_t t + E(l − t)₊/(1 − level): the mean of the worst 1 − level share of the row losses l.
+
+    Conditional value at risk (Rockafellar and Uryasev 2000) of any row loss: ``CVaR("absolute", 0.9)``,
+    ``CVaR(Softmax())``.  `level` 0 is the mean, and a level that leaves less than one row is the maximum.
+
+    It is a maximum over weights, max Σ q_n l_n with 0 ≤ q_n ≤ p_n/(1 − level) and Σ q = 1; the subgradient is
+    (q_n/p_n) g_n.  At the kink, where losses tie at the quantile, the tied rows share what is left of q in
+    proportion to their weight.
+
+    This is the tail of the convex loss, a surrogate, not of the 0/1 error: of that, the tail of a classifier
+    is min(1, error/(1 − level)), so nothing that has more errors can have a better one (Zhai et al. 2021).
+    """
+
+    loss: Any
+    level: float = 0.9
+
+    name: ClassVar[str] = "cvar"
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.level, Real) and 0 <= self.level < 1):
+            raise ValueError(f"`level` must lie in [0, 1), got {self.level!r}")
+        self._find_loss()
+
+    def formula(self, f: str = "f") -> str:
+        """CVaR at a level of the loss."""
+        return f"CVaR_{self.level:g} [{self.loss.formula(f)}]"
+
+    def bind(
+        self, y: Any, space: FunctionSpace, n_classes: int | None = None, groups: Any = None
+    ) -> BoundLoss:
+        """Fix the targets."""
+        rows = self.loss.bind(y, space, n_classes)
+        if self.level == 0:
+            return rows
+        return Tail(rows, float(self.level), space=space, n_outputs=rows.n_outputs)
+
+
+@dataclass(frozen=True, repr=False)
+class Tail(Reweighted):
+    """The mean of the worst 1 − level share of the rows."""
+
+    level: float
+
+    def reweight(self, losses: Array) -> tuple[float, Array]:
+        """Count rows above the quantile 1/(1 − level) times; those at the quantile fill up the share."""
+        weight, share = self.space.weight, 1.0 - self.level
+        order = np.argsort(losses)[::-1]
+        reached = np.searchsorted(np.cumsum(weight[order]), share).clip(max=len(order) - 1)
+        low, high = self.tie(float(losses[order[reached]]))
+        above = losses > high
+        tied = (losses >= low) & ~above
+        left = share - float(np.sum(weight, where=above))
+        mass = float(np.sum(weight, where=tied)) or math.nan  # none are tied where the losses are not numbers
+        ratios = above / share + tied * max(left, 0.0) / (share * mass)
+        return self.space.mean(ratios * losses), ratios
+
+    def loss_constants(self) -> Constants:
+        """‖∇R‖² = Σ p (q/p)² |g|² ≤ L² max q/p, and q/p is at most 1/(1 − level) and 1/p.
+
+        What bounds l from below bounds R.  Rows below the quantile have q = 0: not strongly convex.  Which
+        rows are above it changes suddenly: not smooth.
+        """
+        inner = self.rows.loss_constants()
+        most = min(1.0 / (1.0 - self.level), 1.0 / float(self.space.weight.min()))
+        slope = None if inner.lipschitz is None else inner.lipschitz * math.sqrt(most)
+        return Constants(lipschitz=slope, minimum=inner.minimum)

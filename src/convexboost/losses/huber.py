@@ -1,0 +1,48 @@
+"""Huber's loss."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from convexboost.core.protocols import Constants
+from convexboost.core.space import Array, FunctionSpace
+from convexboost.losses._loss import RowLoss, is_positive
+
+
+@dataclass(frozen=True)
+class Huber(RowLoss):
+    """l(f, y) = Σ_k ½ r² where |r| ≤ δ, else δ (|r| − δ/2), r = f_k − y_k.  Smooth with constant 1."""
+
+    delta: float = 1.0
+
+    name: ClassVar[str] = "huber"
+    task: ClassVar[str] = "regression"
+
+    def __post_init__(self) -> None:
+        if not is_positive(self.delta):
+            raise ValueError(f"`delta` must be positive and finite, got {self.delta!r}")
+
+    def formula(self, f: str = "f") -> str:
+        """huber(f − y)."""
+        return f"huber({f} − y; {self.delta:g})"
+
+    def evaluate(self, F: Array, y: Any) -> tuple[Array, Array]:
+        """Return Huber's loss and the residual, cut off at ±δ."""
+        residual = F - y
+        G = residual.clip(-self.delta, self.delta)
+        return np.sum(G * (residual - 0.5 * G), axis=1), G
+
+    def constants(self, n_outputs: int) -> Constants:
+        """Λ = 1, ‖∇R‖ ≤ δ √k."""
+        return Constants(lipschitz=self.delta * math.sqrt(n_outputs), smoothness=1.0, minimum=0.0)
+
+    def best_constant(self, y: Any, n_outputs: int, space: FunctionSpace) -> Array:
+        """Search the sign change of the slope, output by output: exact up to rounding."""
+        one = super().best_constant
+        return np.concatenate([one(y[:, [k]], 1, space) for k in range(n_outputs)])
+
+    def prox(self, F: Array, y: Any, size: float) -> Array:
+        """Return a point between F and y, at most δ · `size` from F."""
+        return F - size * ((F - y) / (1.0 + size)).clip(-self.delta, self.delta)

@@ -1,0 +1,45 @@
+"""The logistic loss of two classes."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import expit
+
+from convexboost.core.protocols import Constants
+from convexboost.core.space import Array, FunctionSpace
+from convexboost.losses._loss import LinkLoss
+from convexboost.losses._margin import MarginLoss, log_odds
+
+
+@dataclass(frozen=True)
+class Logistic(MarginLoss, LinkLoss):
+    """l(f, y) = log(1 + exp −m), m = ±f the margin.  Smooth with constant ¼; the score is the log-odds."""
+
+    name: ClassVar[str] = "logistic"
+    multiclass: ClassVar[str] = "softmax"
+
+    def formula(self, f: str = "f") -> str:
+        """log(1 + exp(∓f))."""
+        return f"log(1 + exp(−(2y − 1) {f}))"
+
+    def of_margin(self, margin: Array) -> tuple[Array, Array]:
+        """Return log(1 + exp −m) and −P(the other class)."""
+        return np.logaddexp(0.0, -margin), -expit(-margin)
+
+    def curvatures(self, y: Any, G: Array) -> Array:
+        """Return P (1 − P)."""
+        P = np.abs(G)
+        return P * (1.0 - P)
+
+    def link(self, F: Array) -> Array:
+        """Return 1/(1 + exp f) and 1/(1 + exp −f)."""
+        return expit(np.column_stack([-F, F]))
+
+    def constants(self, n_outputs: int) -> Constants:
+        """Λ = ¼, ‖∇R‖ ≤ 1."""
+        return Constants(lipschitz=1.0, smoothness=0.25, minimum=0.0)
+
+    def best_constant(self, y: Any, n_outputs: int, space: FunctionSpace) -> Array:
+        """Return the log-odds of the shares."""
+        return log_odds(y, space)

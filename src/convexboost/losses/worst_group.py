@@ -1,0 +1,103 @@
+"""The loss of the group that fares worst."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from convexboost.core.protocols import Constants
+from convexboost.core.space import Array, FunctionSpace
+from convexboost.losses._groups import Groups
+from convexboost.losses._loss import is_positive
+from convexboost.losses._objective import BoundLoss
+from convexboost.losses._reweighted import Reweighted, Reweighting
+
+
+@dataclass(frozen=True)
+class WorstGroup(Reweighting):
+    """R[F] = max_g R_g, with R_g the mean loss in group g: group distributionally robust optimisation.
+
+    Sagawa et al. (2020), of any row loss: ``WorstGroup("softmax")``, the groups given to `fit`.  Means are by
+    sample weight.  At the kink, groups that tie share the subgradient.  Groups without rows (among those held
+    out, say) do not take part.
+
+    With `smooth` μ it is μ log((1/G) Σ_g exp(R_g/μ)) instead (Nesterov 2005): smooth where the loss is, and
+    at most μ log G below the maximum.
+    """
+
+    loss: Any
+    smooth: float | None = None
+
+    name: ClassVar[str] = "worst_group"
+    needs_groups = True
+
+    def __post_init__(self) -> None:
+        if self.smooth is not None and not is_positive(self.smooth):
+            raise ValueError(f"`smooth` must be positive or None, got {self.smooth!r}")
+        self._find_loss()
+
+    def formula(self, f: str = "f") -> str:
+        """max_g of the mean loss in g."""
+        inner = f"mean_g [{self.loss.formula(f)}]"
+        if self.smooth is None:
+            return f"max_g {inner}"
+        return f"{self.smooth:g} log mean over g of exp({inner} / {self.smooth:g})"
+
+    def bind(
+        self, y: Any, space: FunctionSpace, n_classes: int | None = None, groups: Any = None
+    ) -> BoundLoss:
+        """Fix the targets and the groups."""
+        given = Groups.needed(groups, self, space.n_samples)
+        rows = self.loss.bind(y, space, n_classes)
+        mass = space.masses(given.numbers)
+        return GroupMaximum(rows, given.numbers, mass, self.smooth, space=space, n_outputs=rows.n_outputs)
+
+
+@dataclass(frozen=True, repr=False)
+class GroupMaximum(Reweighted):
+    """The largest mean loss of a group, or a smooth version of it."""
+
+    group: NDArray[np.int64]  #: of each row
+    mass: Array  #: P_g, the weight of each group
+    smooth: float | None
+
+    def kinds(self) -> NDArray[Any]:
+        """Return targets and groups."""
+        return np.column_stack([self.rows.y, self.group])
+
+    def take(self, rows: NDArray[np.int64], space: FunctionSpace) -> Self:
+        """Return the functional of some rows; every group is still there, with the weight it has."""
+        return replace(super().take(rows, space), group=self.group[rows])
+
+    def reweight(self, losses: Array) -> tuple[float, Array]:
+        """R = Σ_g s_g R_g at the kink; every row of group g counts s_g/P_g times."""
+        risks = np.bincount(self.group, self.space.weight * losses) / self.mass
+        if self.smooth is None:
+            value = float(risks.max())
+            shares = (risks >= self.tie(value)[0]).astype(float)
+            shares /= max(shares.sum(), 1.0)
+        else:
+            total = float(logsumexp(risks / self.smooth))
+            value = self.smooth * (total - math.log(len(risks)))
+            shares = np.exp(risks / self.smooth - total)
+        return value, (shares / self.mass)[self.group]
+
+    def loss_constants(self) -> Constants:
+        """‖∇R‖ ≤ L/√P_min, and with `smooth` the smoothness Λ/P_min + L²/(2 μ P_min).
+
+        ‖∇R‖² = Σ_g (s_g/P_g)² Σ_{n in g} p_n |g_n|² ≤ L² Σ_g s_g²/P_g.  The second derivative along D is
+        Σ_g s_g R_g''[D, D] + (variance of R_g'[D] under s)/μ.  With ‖D_g‖ the norm of the rows of g,
+        R_g''[D, D] ≤ Λ ‖D_g‖²/P_g and R_g'[D]² ≤ L² ‖D_g‖²/P_g; diag(s) − s sᵀ has no eigenvalue above 1/2.
+        Groups better than the worst hardly count: not strongly convex.
+        """
+        inner, least = self.rows.loss_constants(), float(self.mass.min())
+        smoothness = None
+        if self.smooth is not None and inner.smoothness is not None and inner.lipschitz is not None:
+            smoothness = (inner.smoothness + inner.lipschitz**2 / (2.0 * self.smooth)) / least
+        slope = None if inner.lipschitz is None else inner.lipschitz / math.sqrt(least)
+        return Constants(lipschitz=slope, smoothness=smoothness, minimum=inner.minimum)

@@ -1,0 +1,1 @@
+"""Reports that a person wants to read: what they consist of (`content`), how they are written (`report`)."""
