@@ -11,7 +11,7 @@ demo: $(VENV)/.demo
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow" --doctest-modules tests src
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q tests/kernels
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q tests/kernels tests/core/test_sums.py
 
 test-slow: $(VENV)/.test
 	$(BIN)/python -m pytest -m slow tests

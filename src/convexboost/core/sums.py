@@ -1,0 +1,282 @@
+"""Sums over rows: the same bits for any order of the rows, any number of threads and any partition.
+
+Every sum is kept in whole numbers until it is read, and whole numbers add up in any order.  `ExactSum` is for
+one number or a few: it needs no bound and rounds once, at the end.  `CellSums` is for tables, such as one sum
+for each leaf and output: two whole numbers for each, in a unit that comes from a bound.
+
+What a cluster adds, on every worker:
+
+1. each worker adds its own rows to a sum;
+2. ``total.digits = communicator.allreduce(total.digits)``, an addition of 64-bit whole numbers;
+3. each worker reads the total, the same bits everywhere and as in one process.
+
+(The bound of `CellSums` must be the same on all workers: take it from an `ExactSum`, such as a norm.)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any, Self
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+#: Digits of an exact sum have 32 bits; the first one counts units of 2^-1074, the smallest number above 0.
+DIGIT_BITS = 32
+LOWEST_BIT = -1074
+#: The last digit has the sign, and room for 2^45 terms of any size.
+N_DIGITS = 66
+#: Behind the digits: how many terms are NaN, +∞ and −∞.
+N_SLOTS = N_DIGITS + 3
+#: Terms added together: their sum, less than 2^60 units, fits into 64 bits.
+TERMS = 1024
+#: Bits taken off all terms at once, and the exponent from which on terms are added one by one.
+STEP_BITS, HUGE = 50, 2044
+#: A float keeps 26 bits of its mantissa and the rest has 27: either times a count below 2^26 is exact.
+HIGH_BITS = -(1 << 27)
+#: Bits of the second number of a cell, which counts parts of the unit of the first one.
+PART_BITS = 32
+#: A cell adds up to less than 2^61 units, so that two of them can be added without overflow.
+CELL_BITS = 61
+#: The unit of smaller bounds would be too small for a float.
+LEAST_EXPONENT = -962
+
+NO_WEIGHT = np.empty(0)
+
+
+class ExactSum:
+    """Σ terms / `over`, for each column.  Exact until it is read; then correctly rounded.
+
+    NaN where a term is NaN, or where infinities of both signs meet.  About 0.6 ns a term.
+    """
+
+    __slots__ = ("digits", "over")
+
+    def __init__(self, n_columns: int = 1, over: int = 1) -> None:
+        self.digits = np.zeros((n_columns, N_SLOTS), np.int64)
+        self.over = over
+
+    def add(self, values: Any, weight: Array = NO_WEIGHT, counted: bool = False) -> Self:
+        """Add weight · values, column by column; no weight means 1 everywhere.
+
+        A product is rounded, unless the weights are counts (below 2^26): then a row of weight 3 is exactly
+        the row three times.
+        """
+        values = np.ascontiguousarray(values, np.float64).reshape(len(values), len(self.digits))
+        _add_rows(values, values[:, :0], weight, counted, self.digits)
+        return self
+
+    def add_products(self, F: Array, G: Array, weight: Array = NO_WEIGHT, counted: bool = False) -> Self:
+        """Add weight · ⟨F_n, G_n⟩ over the rows, in one column; the inner product of a row is rounded."""
+        _add_rows(np.ascontiguousarray(F), np.ascontiguousarray(G), weight, counted, self.digits)
+        return self
+
+    def merge(self, others: Iterable[ExactSum]) -> Self:
+        """Add what was summed elsewhere: by other threads, over other rows."""
+        for other in others:
+            self.digits += other.digits
+            for digits in self.digits:
+                _carry(digits)
+        return self
+
+    def __float__(self) -> float:
+        (digits,) = self.digits
+        return _rounded(digits, self.over)
+
+    def columns(self) -> Array:
+        """Return the sum of each column."""
+        return np.array([_rounded(digits, self.over) for digits in self.digits])
+
+
+class CellSums:
+    """Σ weight · columns over the rows of each cell, in whole numbers.
+
+    `bound` must be at least Σ |weight · column| over all rows, for each column.  If the weights add up to 1,
+    the norm of a column is such a bound, by Cauchy-Schwarz.  A term is rounded to a multiple of at
+    most the bound times 2^-92.  About 1.2 ns a term.  Where the bound is not finite, all sums are NaN.
+    """
+
+    __slots__ = ("digits", "unit")
+
+    def __init__(self, n_cells: int, n_columns: int, bound: float) -> None:
+        exponent = max(math.frexp(bound)[1], LEAST_EXPONENT)
+        self.unit = math.ldexp(1.0, exponent - CELL_BITS) if math.isfinite(bound) else math.nan
+        self.digits = np.zeros((n_cells, n_columns, 2), np.int64)
+
+    def add(self, cell: Any, columns: Array, weight: Array, counted: bool = False) -> Self:
+        """Add rows; their cells are numbered.
+
+        As in `ExactSum.add`, a row whose weight is a count is exactly that many rows.
+        """
+        if self.unit > 0.0:
+            _add_cells(cell, np.ascontiguousarray(columns), weight, counted, 1.0 / self.unit, self.digits)
+        return self
+
+    def merge(self, others: Iterable[CellSums]) -> Self:
+        """Add what was summed elsewhere, with the same bound."""
+        for other in others:
+            self.digits += other.digits
+        return self
+
+    def values(self) -> Array:
+        """Return the sums, (n_cells, n_columns)."""
+        units, parts = self.digits[..., 0], self.digits[..., 1]
+        half = 1 << (PART_BITS - 1)
+        carried = (parts + half) >> PART_BITS
+        units, parts = units + carried, parts - (carried << PART_BITS)
+        high = (units + half) >> PART_BITS << PART_BITS
+        return (high + ((units - high) + parts * 2.0**-PART_BITS)) * self.unit
+
+
+def _rounded(digits: NDArray[np.int64], over: int) -> float:
+    nans, ups, downs = digits[N_DIGITS:].tolist()
+    if nans or (ups and downs):
+        return math.nan
+    if ups or downs:
+        return math.inf if ups else -math.inf
+    digits = digits[:N_DIGITS].copy()
+    _carry(digits)
+    low = int.from_bytes(digits[:-1].astype("<u4").tobytes(), "little")
+    whole = low + (int(digits[-1]) << (DIGIT_BITS * (N_DIGITS - 1)))
+    try:
+        return whole / (over << -LOWEST_BIT)  # Python rounds a ratio of whole numbers correctly
+    except OverflowError:
+        return math.inf if whole > 0 else -math.inf
+
+
+@njit(cache=True, nogil=True)
+def _carry(digits: Any) -> None:
+    """Bring all digits but the last between 0 and 2^32: each sum has one such form."""
+    carried = np.int64(0)
+    for i in range(N_DIGITS - 1):
+        value = digits[i] + carried
+        digits[i] = value & 0xFFFFFFFF
+        carried = value >> DIGIT_BITS
+    digits[N_DIGITS - 1] += carried
+
+
+@njit(cache=True, nogil=True)
+def _add_whole(number: Any, bit: Any, digits: Any) -> None:
+    """Add number · 2^bit units to the digits."""
+    i, shift = bit // DIGIT_BITS, bit % DIGIT_BITS
+    rest = number >> (DIGIT_BITS - shift)
+    digits[i] += (number & ((1 << (DIGIT_BITS - shift)) - 1)) << shift
+    digits[i + 1] += rest & 0xFFFFFFFF
+    digits[i + 2] += rest >> DIGIT_BITS
+
+
+@njit(cache=True, nogil=True)
+def _add_huge(terms: Any, size: Any, digits: Any) -> None:
+    """Add the terms that are too large for `_add_terms`, or not finite, one by one; they become 0."""
+    bits = terms.view(np.int64)
+    for i in range(size):
+        exponent = bits[i] >> 52 & 0x7FF
+        if exponent == 0x7FF:
+            digits[N_DIGITS + (0 if np.isnan(terms[i]) else (1 if terms[i] > 0.0 else 2))] += 1
+        elif exponent >= HUGE:
+            mantissa = bits[i] & 0xFFFFFFFFFFFFF | 1 << 52
+            _add_whole(mantissa if terms[i] > 0.0 else -mantissa, exponent - 1, digits)
+        if exponent >= HUGE:
+            terms[i] = 0.0
+
+
+@njit(cache=True, nogil=True)
+def _add_terms(terms: Any, size: Any, digits: Any) -> None:
+    """Add up to TERMS numbers to the digits; `terms` becomes 0.
+
+    A number plus 1.5 · 2^(52 + u) is rounded to a multiple of 2^u that can be read off its bits, and what is
+    left of it is exact.  After two such steps of 50 bits nothing is left of most terms.
+    """
+    scratch = np.empty(2)  # in registers; the only way to the bits of a number
+    bits, scratch_bits = terms.view(np.int64), scratch.view(np.int64)
+    a, b = np.uint64(0), np.uint64(1)
+    while True:
+        largest: Any = np.int64(0)
+        for i in range(size):
+            largest = max(largest, bits[i] & 0x7FFFFFFFFFFFFFFF)
+        if largest == 0:
+            break
+        if largest >> 52 >= HUGE:
+            _add_huge(terms, size, digits)
+            continue
+        bit = (largest >> 52) + 2  # 2^50 units of 2^bit are more than any term
+        lower = max(bit - STEP_BITS, 0)
+        high_bits, low_bits = bit + 1 << 52 | 1 << 51, lower + 1 << 52 | 1 << 51
+        scratch_bits[a], scratch_bits[b] = high_bits, low_bits
+        high, low = scratch[a], scratch[b]
+        highs, lows = np.int64(0), np.int64(0)
+        for i in range(size):
+            scratch[a] = terms[i] + high
+            highs += scratch_bits[a] - high_bits
+            rest = terms[i] - (scratch[a] - high)
+            scratch[b] = rest + low
+            lows += scratch_bits[b] - low_bits
+            terms[i] = rest - (scratch[b] - low)
+        _add_whole(highs, bit, digits)
+        _add_whole(lows, lower, digits)
+    _carry(digits)
+
+
+@njit(cache=True, nogil=True)
+def _split_products(terms: Any, weight: Any, begin: Any, size: Any, rest: Any) -> None:
+    """Set terms to weight · terms, rounded, and rest to what rounding took away, exactly (Dekker 1971)."""
+    bits, rest_bits = terms.view(np.int64), rest.view(np.int64)
+    for i in range(size):
+        rest_bits[i] = bits[i] & HIGH_BITS
+    for i in range(size):
+        w = weight[begin + i]
+        product = w * terms[i]
+        missing = (w * rest[i] - product) + w * (terms[i] - rest[i])
+        terms[i], rest[i] = product, missing if abs(missing) < np.inf else 0.0
+
+
+@njit(cache=True, nogil=True)
+def _add_rows(F: Any, G: Any, weight: Any, counted: Any, digits: Any) -> None:
+    """digits[k] += Σ weight · F[:, k]; digits[0] += Σ weight · ⟨F_n, G_n⟩ where G has columns."""
+    terms, rest = np.empty(TERMS), np.empty(TERMS)
+    for first in range(0, len(F), TERMS):
+        begin, size = np.uint64(first), np.uint64(min(TERMS, len(F) - first))
+        for c in range(np.uint64(len(digits))):
+            for i in range(size):
+                terms[i] = F[begin + i, c]
+            if G.shape[1] > 0:
+                for i in range(size):
+                    terms[i] *= G[begin + i, np.uint64(0)]
+                for k in range(np.uint64(1), np.uint64(G.shape[1])):
+                    for i in range(size):
+                        terms[i] += F[begin + i, k] * G[begin + i, k]
+            if len(weight) > 0 and counted:
+                _split_products(terms, weight, begin, size, rest)
+                _add_terms(rest, size, digits[c])
+            elif len(weight) > 0:
+                for i in range(size):
+                    terms[i] *= weight[begin + i]
+            _add_terms(terms, size, digits[c])
+
+
+@njit(cache=True, nogil=True)
+def _add_cells_of(cell: Any, columns: Any, weight: Any, counted: Any, scale: Any, out: Any, K: Any) -> None:
+    for n in range(np.uint64(len(cell))):
+        row = out[np.uint64(cell[n])]
+        factor, times = (scale, np.int64(weight[n])) if counted else (scale * weight[n], np.int64(1))
+        for k in range(np.uint64(K)):
+            number = columns[n, k] * factor
+            units = np.int64(number)
+            row[k, np.uint64(0)] += times * units
+            row[k, np.uint64(1)] += times * np.int64((number - np.float64(units)) * 2.0**PART_BITS)
+
+
+@njit(cache=True, nogil=True)
+def _add_cells(cell: Any, columns: Any, weight: Any, counted: Any, scale: Any, out: Any) -> None:
+    """Add weight · columns · scale to the cells, in whole numbers and in parts of 2^-32, cut off.
+
+    One column is passed as a literal, so that the compiler removes the loop.
+    """
+    if columns.shape[1] == 1:
+        _add_cells_of(cell, columns, weight, counted, scale, out, 1)
+    else:
+        _add_cells_of(cell, columns, weight, counted, scale, out, columns.shape[1])
