@@ -168,7 +168,7 @@ class First:
         delta.add(self.scores.gradient())
         self.h = delta.project(rng)
         self.ray = self.scores.along(self.h * (-1.0 / self.h.norm))
-        self.bound = self.scores.value() / (math.sqrt(2) * self.scores.gradient().norm)  # all floors are 0
+        self.bound = self.scores.value() / self.scores.gradient().norm / math.sqrt(2)  # all floors are 0
 
     def begin(self):
         memory = {}

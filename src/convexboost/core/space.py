@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from convexboost.core.sums import EVEN, CellSums, ExactSum
 from convexboost.core.text import brief
-from convexboost.core.tolerances import blocks
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int32]
-
 
 #: Numbers whose ratio is closer to a whole number than this are multiples of each other.
 SAME = 1e-9
@@ -41,6 +40,55 @@ def in_range(weight: Array) -> Array:
     return np.where(tiny, 0.0, weight) if tiny.any() else weight
 
 
+class Shares(NamedTuple):
+    """The weights as they are summed: p_n = weight_n / over."""
+
+    weight: Array  #: whole numbers where they are counted; empty where all are 1
+    counted: bool
+    over: int
+
+    @classmethod
+    def of(cls, weight: Array) -> Shares:
+        """Count weights that add up to 1, where they have a common unit."""
+        found = common_unit(weight)
+        if found is None or not math.isclose(found[0].sum() * found[1], 1.0, rel_tol=SAME):
+            return cls(weight, False, 1)
+        whole = found[0]
+        return cls(EVEN if (whole == 1.0).all() else whole, True, int(whole.sum()))
+
+    def spread(self, n_samples: int) -> Array:
+        """Return the weights row by row."""
+        return self.weight if len(self.weight) else np.ones(n_samples)
+
+    def part(self, rows: slice) -> Shares:
+        """Return those of some rows."""
+        return Shares(self.weight[rows], self.counted, self.over)
+
+
+def common_unit(weight: Array) -> tuple[Array, float] | None:
+    """Return weights as multiples of the largest unit that they have in common, and this unit.
+
+    None where there is no such unit, or the multiples add up to more than MOST_COUNTS.  The unit is found by
+    Euclid's algorithm on all weights at once.  Its remainders carry the rounding of every step, so each unit
+    is also tried as the nearest fraction of the largest weight.
+    """
+    total, largest = float(ExactSum().add(weight)), float(weight.max())
+    unit = tried = float(weight.min())
+    while total <= MOST_COUNTS * unit:
+        counts = weight / tried
+        whole = np.rint(counts)
+        if (np.abs(counts - whole) <= SAME * counts).all() and whole.sum() <= MOST_COUNTS:
+            return whole, tried
+        counts = weight / unit
+        rest = np.abs(counts - np.rint(counts))
+        rest = rest[rest > REMAINDER]
+        if len(rest) == 0:
+            break
+        unit *= float(rest.min())
+        tried = largest / round(largest / unit)
+    return None
+
+
 @dataclass(frozen=True)
 class FunctionSpace:
     """L²(P) on the training points: ⟨F, G⟩ = Σ_n p_n ⟨F_n, G_n⟩ (Section 2 of the paper).
@@ -51,6 +99,7 @@ class FunctionSpace:
 
     weight: Array  #: p, shape (n_samples,); sums to 1 over all the rows of the problem
     total: float = 1.0  #: the sum of the sample weights before they were normalised
+    given: Shares | None = field(default=None, repr=False, compare=False)  #: found from the weights if None
 
     __repr__ = brief
 
@@ -58,10 +107,11 @@ class FunctionSpace:
     def of(cls, n_samples: int, sample_weight: Array | None = None) -> Self:
         """Make the space with p proportional to `sample_weight` (uniform when None)."""
         if sample_weight is None:
-            return cls(np.full(n_samples, 1.0 / n_samples), float(n_samples))
+            return cls(np.full(n_samples, 1.0 / n_samples), float(n_samples), Shares(EVEN, True, n_samples))
         weight = in_range(np.asarray(sample_weight, float))
-        total = math.fsum(weight)  # exact: the order of the rows does not change a bit of p
-        return cls(weight / total, total)
+        total = float(ExactSum().add(weight))
+        shares = Shares.of(weight / total)
+        return cls(shares.spread(len(weight)) / shares.over, total, shares)
 
     @property
     def n_samples(self) -> int:
@@ -75,12 +125,38 @@ class FunctionSpace:
 
     def part(self, rows: slice) -> FunctionSpace:
         """Return the space of some rows, with the weights they have here."""
-        return FunctionSpace(self.weight[rows], self.total)
+        return FunctionSpace(self.weight[rows], self.total, self._shares.part(rows))
+
+    @cached_property
+    def _shares(self) -> Shares:
+        return self.given or Shares.of(self.weight)
+
+    @cached_property
+    def counts(self) -> tuple[Array, float] | None:
+        """Return the weights as multiples of a common unit, and this unit, if there is one."""
+        return common_unit(self.weight)
+
+    def exact_inner(self, F: Array, G: Array) -> ExactSum:
+        """⟨F, G⟩, to be merged with that of other rows of the problem."""
+        weight, counted, over = self._shares
+        return ExactSum(over=over).add_products(F, G, weight, counted)
+
+    def exact_mean(self, values: Array) -> ExactSum:
+        """Σ_n p_n values_n, column by column, to be merged with that of other rows of the problem."""
+        weight, counted, over = self._shares
+        return ExactSum(1 if values.ndim == 1 else values.shape[1], over).add(values, weight, counted)
+
+    def exact_sums(self, cell: Any, columns: Array, n_cells: int, bound: float) -> CellSums:
+        """Σ p_n columns_n over the rows of each cell, to be merged with those of other rows of the problem.
+
+        `bound` is at least Σ_n p_n |columns_n| over all rows, and the same for all that are merged.
+        """
+        weight, counted, over = self._shares
+        return CellSums(n_cells, columns.shape[1], bound, over).add(cell, columns, weight, counted)
 
     def inner(self, F: Array, G: Array) -> float:
         """⟨F, G⟩."""
-        # einsum without BLAS: the sum does not depend on the number of threads.
-        return float(np.einsum("n,nk,nk->", self.weight, F, G))
+        return float(self.exact_inner(F, G))
 
     def norm(self, F: Array) -> float:
         """‖F‖."""
@@ -88,59 +164,23 @@ class FunctionSpace:
 
     def mean(self, rows: NDArray[Any]) -> float:
         """Σ_n p_n rows_n."""
-        return sum(float(np.einsum("n,n->", self.weight[b], rows[b])) for b in blocks(len(rows)))
-
-    @cached_property
-    def counts(self) -> tuple[Array, float] | None:
-        """Return the weights as multiples of the largest unit that they have in common, and this unit.
-
-        None where there is no such unit, or the multiples add up to more than MOST_COUNTS.  The unit is found
-        by Euclid's algorithm on all weights at once.  Its remainders carry the rounding of every step, so
-        each unit is also tried as the nearest fraction of the largest weight.
-        """
-        weight = self.weight
-        total, largest = float(weight.sum()), float(weight.max())
-        unit = tried = float(weight.min())
-        while total <= MOST_COUNTS * unit:
-            counts = weight / tried
-            whole = np.rint(counts)
-            if (np.abs(counts - whole) <= SAME * counts).all() and whole.sum() <= MOST_COUNTS:
-                return whole, tried
-            counts = weight / unit
-            rest = np.abs(counts - np.rint(counts))
-            rest = rest[rest > REMAINDER]
-            if len(rest) == 0:
-                break
-            unit *= float(rest.min())
-            tried = largest / round(largest / unit)
-        return None
-
-    def masses(self, kind: NDArray[Any]) -> Array:
-        """Return the weight of each kind of row, by its number; the order of the rows does not change a bit.
-
-        Nor do copies, where weights can be counted.
-        """
-        if self.counts is not None:
-            whole, unit = self.counts
-            # The unit has rounding of its own: what should be 1 in all is 1.
-            total = 1.0 if math.isclose(whole.sum() * unit, 1.0, rel_tol=SAME) else whole.sum() * unit
-            return total * (np.bincount(kind, whole) / whole.sum())
-        order = np.lexsort((self.weight, kind))
-        return np.bincount(kind[order], self.weight[order]).astype(float, copy=False)
-
-    def shares(self, y: Any, n_classes: int) -> Array:
-        """Return the weight of each class."""
-        return np.bincount(y, self.weight, n_classes).astype(float, copy=False)
-
-    @cached_property
-    def _is_uniform(self) -> bool:
-        return bool((self.weight == self.weight[0]).all())
+        return float(self.exact_mean(rows))
 
     def mass(self, rows: NDArray[np.bool_]) -> float:
         """Return the weight of some rows."""
-        if self._is_uniform:
-            return np.count_nonzero(rows) / len(rows)
-        return float(np.sum(self.weight, where=rows))
+        weight, counted, over = self._shares
+        if not counted:
+            return self.mean(rows)
+        # Counts are whole numbers: their sums are exact.
+        return (float(np.sum(weight, where=rows)) if len(weight) else np.count_nonzero(rows)) / over
+
+    def masses(self, kind: NDArray[Any], n_kinds: int = 0) -> Array:
+        """Return the weight of each kind of row, by its number."""
+        weight, counted, over = self._shares
+        if counted:
+            return np.bincount(kind, weight if len(weight) else None, n_kinds) / over
+        n_kinds, ones = max(n_kinds, int(kind.max(initial=-1)) + 1), np.ones((len(kind), 1))
+        return self.exact_sums(kind.astype(np.int32), ones, n_kinds, self.mean(ones)).values().ravel()
 
     def gradient(self, partials: Array) -> Array:
         """Turn ordinary partial derivatives ∂R/∂F_nk into the functional gradient: divide by p_n."""

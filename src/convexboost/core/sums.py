@@ -45,7 +45,8 @@ CELL_BITS = 61
 #: The unit of smaller bounds would be too small for a float.
 LEAST_EXPONENT = -962
 
-NO_WEIGHT = np.empty(0)
+#: No weights: every row counts once.
+EVEN = np.empty(0)
 
 
 class ExactSum:
@@ -60,19 +61,19 @@ class ExactSum:
         self.digits = np.zeros((n_columns, N_SLOTS), np.int64)
         self.over = over
 
-    def add(self, values: Any, weight: Array = NO_WEIGHT, counted: bool = False) -> Self:
+    def add(self, values: Any, weight: Array = EVEN, counted: bool = False) -> Self:
         """Add weight · values, column by column; no weight means 1 everywhere.
 
         A product is rounded, unless the weights are counts (below 2^26): then a row of weight 3 is exactly
         the row three times.
         """
-        values = np.ascontiguousarray(values, np.float64).reshape(len(values), len(self.digits))
+        values = _contiguous(values).reshape(len(values), len(self.digits))
         _add_rows(values, values[:, :0], weight, counted, self.digits)
         return self
 
-    def add_products(self, F: Array, G: Array, weight: Array = NO_WEIGHT, counted: bool = False) -> Self:
+    def add_products(self, F: Array, G: Array, weight: Array = EVEN, counted: bool = False) -> Self:
         """Add weight · ⟨F_n, G_n⟩ over the rows, in one column; the inner product of a row is rounded."""
-        _add_rows(np.ascontiguousarray(F), np.ascontiguousarray(G), weight, counted, self.digits)
+        _add_rows(_contiguous(F), _contiguous(G), weight, counted, self.digits)
         return self
 
     def merge(self, others: Iterable[ExactSum]) -> Self:
@@ -93,27 +94,28 @@ class ExactSum:
 
 
 class CellSums:
-    """Σ weight · columns over the rows of each cell, in whole numbers.
+    """Σ weight · columns / `over` over the rows of each cell, in whole numbers.
 
-    `bound` must be at least Σ |weight · column| over all rows, for each column.  If the weights add up to 1,
-    the norm of a column is such a bound, by Cauchy-Schwarz.  A term is rounded to a multiple of at
+    `bound` must be at least Σ |weight · column| / over, for all rows and each column.  If the weights add up
+    to `over`, the norm of a column is such a bound, by Cauchy-Schwarz.  A term is rounded to a multiple of at
     most the bound times 2^-92.  About 1.2 ns a term.  Where the bound is not finite, all sums are NaN.
     """
 
-    __slots__ = ("digits", "unit")
+    __slots__ = ("digits", "over", "unit")
 
-    def __init__(self, n_cells: int, n_columns: int, bound: float) -> None:
-        exponent = max(math.frexp(bound)[1], LEAST_EXPONENT)
-        self.unit = math.ldexp(1.0, exponent - CELL_BITS) if math.isfinite(bound) else math.nan
+    def __init__(self, n_cells: int, n_columns: int, bound: float, over: int = 1) -> None:
+        exponent = max(math.frexp(bound * over)[1], LEAST_EXPONENT)
+        self.unit = math.ldexp(1.0, exponent - CELL_BITS) if math.isfinite(bound * over) else math.nan
         self.digits = np.zeros((n_cells, n_columns, 2), np.int64)
+        self.over = over
 
-    def add(self, cell: Any, columns: Array, weight: Array, counted: bool = False) -> Self:
-        """Add rows; their cells are numbered.
+    def add(self, cell: Any, columns: Array, weight: Array = EVEN, counted: bool = False) -> Self:
+        """Add rows; their cells are numbered.  No weight means 1 everywhere.
 
         As in `ExactSum.add`, a row whose weight is a count is exactly that many rows.
         """
         if self.unit > 0.0:
-            _add_cells(cell, np.ascontiguousarray(columns), weight, counted, 1.0 / self.unit, self.digits)
+            _add_cells(cell, _contiguous(columns), weight, counted, 1.0 / self.unit, self.digits)
         return self
 
     def merge(self, others: Iterable[CellSums]) -> Self:
@@ -129,7 +131,11 @@ class CellSums:
         carried = (parts + half) >> PART_BITS
         units, parts = units + carried, parts - (carried << PART_BITS)
         high = (units + half) >> PART_BITS << PART_BITS
-        return (high + ((units - high) + parts * 2.0**-PART_BITS)) * self.unit
+        return (high + ((units - high) + parts * 2.0**-PART_BITS)) * self.unit / self.over
+
+
+def _contiguous(values: Any) -> Array:
+    return np.ascontiguousarray(values, np.float64)
 
 
 def _rounded(digits: NDArray[np.int64], over: int) -> float:
@@ -262,7 +268,8 @@ def _add_rows(F: Any, G: Any, weight: Any, counted: Any, digits: Any) -> None:
 def _add_cells_of(cell: Any, columns: Any, weight: Any, counted: Any, scale: Any, out: Any, K: Any) -> None:
     for n in range(np.uint64(len(cell))):
         row = out[np.uint64(cell[n])]
-        factor, times = (scale, np.int64(weight[n])) if counted else (scale * weight[n], np.int64(1))
+        w = weight[n] if len(weight) > 0 else 1.0
+        factor, times = (scale, np.int64(w)) if counted else (scale * w, np.int64(1))
         for k in range(np.uint64(K)):
             number = columns[n, k] * factor
             units = np.int64(number)

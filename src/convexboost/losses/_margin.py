@@ -52,6 +52,6 @@ def signs(y: Any) -> Array:
 
 def log_odds(y: Any, space: FunctionSpace) -> Array:
     """Return the log of share 1 over share 0; a class without weight counts as half a row."""
-    shares = space.shares(y, 2)
+    shares = space.masses(y, 2)
     logs = np.log(np.where(shares > 0.0, shares, 0.5 * space.row))
     return logs[1:] - logs[:1]

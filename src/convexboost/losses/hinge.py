@@ -49,7 +49,7 @@ class Hinge(MarginLoss):
 
         With shares p the minimisers are 1 if p₁ > p₀ > 0, [1, ∞) if p₀ = 0, [−1, 1] in a tie.
         """
-        low, high = space.shares(y, 2)
+        low, high = space.masses(y, 2)
         return np.array([0.0 if abs(high - low) <= TIE else np.sign(high - low)])
 
     def best_shifts(self, F: Array, y: Any, weight: Array, leaf: Any, n_leaves: int) -> Array:

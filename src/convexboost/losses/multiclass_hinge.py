@@ -166,7 +166,7 @@ class MulticlassHinge(RowLoss):
 
     def best_constant(self, y: Any, n_outputs: int, space: FunctionSpace) -> Array:
         """Return a margin of 1 for a class with more than half of the weight, else 0."""
-        shares = space.shares(y, n_outputs)
+        shares = space.masses(y, n_outputs)
         winner = (np.arange(n_outputs) == shares.argmax()) & (shares > 0.5 + TIE)
         return winner - winner.mean()
 

@@ -113,6 +113,6 @@ class Softmax(LinkLoss):
 
     def best_constant(self, y: Any, n_outputs: int, space: FunctionSpace) -> Array:
         """Return the log of the class shares, centred; a class without weight counts as half a row."""
-        shares = space.shares(y, n_outputs)
+        shares = space.masses(y, n_outputs)
         logs = np.log(np.where(shares > 0.0, shares, 0.5 * space.row))
         return logs - logs.mean()

@@ -36,5 +36,5 @@ class SquaredHinge(MarginLoss):
 
     def best_constant(self, y: Any, n_outputs: int, space: FunctionSpace) -> Array:
         """Return the share of class 1 minus that of class 0."""
-        low, high = space.shares(y, 2)
+        low, high = space.masses(y, 2)
         return np.array([(high - low) / (high + low)])
