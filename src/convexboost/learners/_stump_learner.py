@@ -17,7 +17,7 @@ class StumpLearner(Learner):
     """What the stump learners share: they differ in what a leaf may hold."""
 
     max_bins: int = MAX_BINS
-    max_table_mb: float = 512  #: memory for the pair table; past it training is slower, the model the same
+    max_table_mb: float = 512
     kind: ClassVar[int]
 
     allows_missing = allows_sparse = True

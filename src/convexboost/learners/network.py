@@ -319,11 +319,11 @@ class Network(Learner):
 
     Parameters
     ----------
-    hidden : int
+    hidden : int, default=5
         Number of hidden units.
-    n_steps : int
+    n_steps : int, default=12
         Gauss-Newton steps (Levenberg-Marquardt).  0: random units, only the output layer is fitted.
-    max_rows : int
+    max_rows : int, default=4000
         Rows that the hidden layer is trained on, drawn anew for each network in proportion to their weight.
         If there are no more than that, all of them.
 
