@@ -52,7 +52,6 @@ from convexboost.inspection.diagnosis import (
     NO_VALIDATION,
     Diagnosis,
     Run,
-    count_hypotheses,
     diagnose,
     number,
 )
@@ -291,7 +290,7 @@ class BaseConvexBoost(BaseEstimator):
             curve=curve,
             no_validation=no_validation,
             step=str(getattr(step, "name", step)).split(":")[0],
-            n_hypotheses=count_hypotheses(self.model_.mapper),
+            n_hypotheses=self.model_.mapper.n_hypotheses,
             decay=self._decay(self._learner()),
             stronger=repr(self._learner().stronger()),
         )
