@@ -30,7 +30,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from convexboost.core.gradients import Gradient, RidgeGradient
+from convexboost.core.gradients import Gradient
 from convexboost.core.hypotheses import Direction, Move
 from convexboost.core.protocols import HypothesisSet, Objective, Scores, Target
 from convexboost.core.space import Array
@@ -515,7 +515,7 @@ class Watch:
     def observe(self, F: Scores) -> None:
         """Take the cut at F."""
         value, gradient = F.value(), F.gradient()
-        part, penalty = _loss_part(gradient)
+        part, penalty = gradient.loss_part, gradient.penalty
         correlation = self._position.dot(part)
         self._magnitude = max(self._magnitude, F.magnitude())
         rounds = self._total.count + self._block.count
@@ -617,8 +617,3 @@ def lipschitz(objective: Any) -> float:
     find = getattr(objective, "loss_constants", None)
     constants = objective.constants if find is None else find()
     return constants.lipschitz or 0.0
-
-
-def _loss_part(gradient: Gradient) -> tuple[Gradient, float]:
-    """Return the subgradient without the ridge term, and the ridge term."""
-    return (gradient.part, gradient.penalty) if isinstance(gradient, RidgeGradient) else (gradient, 0.0)

@@ -92,24 +92,6 @@ def add_rows_sparse(pointers, indices, codes, default, offsets, G, weight, facto
 
 
 @njit(cache=True, nogil=True)
-def add_signs(codes, offsets, rows, plus, minus, weight, factor, first, last, out):
-    """out[bin of n, plus] += weight[n]·factor, rounded, out[bin of n, minus] −= it; n = rows[i], plus[i] ≥ 0.
-
-    An empty `rows` means all of them.
-    """
-    for begin in range(0, len(plus), BLOCK):
-        end = min(begin + BLOCK, len(plus))
-        for j in range(first, last):
-            column, offset = codes[j], offsets[j]
-            for i in range(begin, end):
-                if plus[i] >= 0:
-                    n = rows[i] if len(rows) > 0 else i
-                    b, w = offset + column[n], _fixed(weight[n] * factor)
-                    out[b, plus[i]] += w
-                    out[b, minus[n]] -= w
-
-
-@njit(cache=True, nogil=True)
 def add_pairs(codes, offsets, features, column, weight, factor, first, last, out):
     """out[bin of n, column[n]] += weight[n]·factor, rounded: what bins share with the values of a column.
 
@@ -186,17 +168,6 @@ def add_leaf_sums(leaf, weight, columns, out):
         _add_leaf_sums(leaf, weight, columns, out, 1)
     else:
         _add_leaf_sums(leaf, weight, columns, out, columns.shape[1])
-
-
-@njit(cache=True, nogil=True)
-def add_pair_sums(leaf, weight, plus, minus, out):
-    """Add what `add_leaf_sums` would for columns e_plus − e_minus, and 0 where plus is −1."""
-    for n in range(np.uint64(len(leaf))):
-        row, w = out[n & np.uint64(len(out) - 1), np.uint64(leaf[n])], weight[n]
-        row[0] += w
-        if plus[n] >= 0:
-            row[1 + plus[n]] += w
-            row[1 + minus[n]] -= w
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc"})

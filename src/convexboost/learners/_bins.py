@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from convexboost.core.gradients import Gradient, PairGradient
+from convexboost.core.gradients import Gradient
 from convexboost.core.space import Array, FunctionSpace
 from convexboost.core.text import brief
 from convexboost.kernels import parallel
@@ -24,7 +24,6 @@ from convexboost.kernels.histogram import (
     add_pairs_sparse,
     add_rows,
     add_rows_sparse,
-    add_signs,
     fixed_point_factor,
 )
 
@@ -271,6 +270,16 @@ class BinnedSample(ABC):
         """Return the number of columns."""
         return len(self.mapper.columns)
 
+    @property
+    def offsets(self) -> NDArray[np.int64]:
+        """Return the first row of each feature in a table over all bins."""
+        return self.mapper.offsets
+
+    @property
+    def dense_codes(self) -> Codes | None:
+        """Return the bin of each row, (n_features, n_samples); None where the columns are sparse."""
+        return None
+
     @cached_property
     def mass(self) -> Array:
         """Return the weight of each bin."""
@@ -278,6 +287,9 @@ class BinnedSample(ABC):
 
     def histogram(self, gradient: Gradient) -> Array:
         """Σ of p_n ∇_n over the rows of each bin, shape (total bins, n_outputs)."""
+        short = gradient.histogram(self)
+        if short is not None:
+            return short
         G = gradient.values
         factor = fixed_point_factor(max(float(G.max()), -float(G.min())))
         out = np.zeros((self.mapper.offsets[-1], G.shape[1]), np.int64)
@@ -327,26 +339,15 @@ class DenseSample(BinnedSample):
     def __init__(self, mapper: BinMapper, space: FunctionSpace, n_threads: int, X: Array) -> None:
         super().__init__(mapper, space, n_threads)
         self.codes = mapper.encode(X, n_threads)
-        self._signs: NDArray[np.int64] | None = None  #: histogram of the last `PairGradient`
-        self._signs_of: object = None
+
+    @property
+    def dense_codes(self) -> Codes:
+        """Return the bin of each row."""
+        return self.codes
 
     def column(self, j: int) -> Codes:
         """Return the bin of each row in feature j."""
         return self.codes[j]
-
-    def histogram(self, gradient: Gradient) -> Array:
-        """As in general; that of a `PairGradient` is only corrected for the rows that changed."""
-        if not isinstance(gradient, PairGradient):
-            return super().histogram(gradient)
-        since = gradient.since
-        if self._signs is None or since is None or since.token is not self._signs_of:
-            self._signs = np.zeros((self.mapper.offsets[-1], gradient.n_outputs), np.int64)
-            self._add_signs(np.empty(0, np.int64), gradient.plus, gradient.minus, 1)
-        else:
-            self._add_signs(since.rows, since.plus, gradient.minus, -1)
-            self._add_signs(since.rows, gradient.plus[since.rows], gradient.minus, 1)
-        self._signs_of = gradient.token
-        return self._signs / self.unit
 
     def add_tables(self, F: Array, features: Sequence[int], tables: Sequence[Array]) -> None:
         """F[n, :] += Σ table[bin of n in its feature], in one pass."""
@@ -356,23 +357,6 @@ class DenseSample(BinnedSample):
             add_codes(F, self.codes, columns, table, ends, start, stop)
 
         parallel.run(task, len(F), F.size * len(features), self.n_threads)
-
-    def _add_signs(self, rows: Any, plus: Any, minus: Any, sign: int) -> None:
-        def task(first: int, last: int) -> None:
-            add_signs(
-                self.codes,
-                self.mapper.offsets,
-                rows,
-                plus,
-                minus,
-                self.space.weight,
-                sign * self.unit,
-                first,
-                last,
-                self._signs,
-            )
-
-        parallel.run(task, self.n_features, 2 * len(plus) * self.n_features, self.n_threads)
 
     def _add_rows(self, G: Array, factor: float, first: int, last: int, out: NDArray[np.int64]) -> None:
         add_rows(self.codes, self.mapper.offsets, G, self.space.weight, factor, first, last, out)

@@ -8,6 +8,7 @@ table* (`PairTable`).  So a projection costs O(total bins × outputs), whatever 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Self
 from weakref import ref
@@ -16,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from convexboost.core.gradients import Gradient, RidgeGradient
+from convexboost.core.gradients import Gradient
 from convexboost.core.hypotheses import ZERO, Direction, Move, Term, merge
 from convexboost.core.protocols import Position, Target
 from convexboost.core.space import Array, FunctionSpace
@@ -45,7 +46,7 @@ class StumpSet:
     def __init__(self, sample: BinnedSample, kind: int, max_table_bytes: int = MAX_TABLE_BYTES) -> None:
         self.sample, self.kind = sample, kind
         #: histogram of F − start: of which moves, up to which, and the table
-        self._drift: tuple[list[Move], int, Array] | None = None
+        self._drift: tuple[Sequence[Move], int, Array] | None = None
         #: the last histogram, which may be asked for twice; gradients can be large, so it does not keep one
         self._latest: tuple[ref[Gradient], Array] | None = None
         self.pairs = PairTable(sample, max_table_bytes)
@@ -136,11 +137,11 @@ class StumpSet:
 
     def histogram(self, gradient: Gradient) -> Array:
         """Σ of p_n ∇_n over the rows of each bin; a ridge term comes from the pair table, not from rows."""
-        if not isinstance(gradient, RidgeGradient):
+        if gradient.l2 == 0.0:
             if self._latest is None or self._latest[0]() is not gradient:
                 self._latest = (ref(gradient), self.sample.histogram(gradient))
             return self._latest[1]
-        part = self.histogram(gradient.part)
+        part = self.histogram(gradient.loss_part)
         moves, done, drift = gradient.moves, 0, np.zeros_like(part)
         if self._drift is not None and self._drift[0] is moves:
             _, done, drift = self._drift

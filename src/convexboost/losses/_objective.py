@@ -302,7 +302,7 @@ class Pointwise(BoundLoss):
 
         def sums(gradient: Gradient, F: Array) -> Array:
             """Return the sums of a gradient at F in the leaves, that of the ridge term included."""
-            found = gradient_sums(gradient, weight, leaf, n_leaves)
+            found = gradient_sums(gradient, leaf, n_leaves)
             if self.l2 > 0.0:
                 found[:, 1:] += self.l2 * leaf_sums(F - at.base, weight, leaf, n_leaves)[:, 1:]
             return found
