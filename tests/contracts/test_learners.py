@@ -386,6 +386,7 @@ def test_new_scores_do_not_disturb_the_inputs(name):
 
 # --- which columns are categorical -------------------------------------------------------------------------
 
+
 def first_projection(name, X, categorical):
     rng = np.random.default_rng(3)
     space = FunctionSpace.of(len(X))
