@@ -41,6 +41,9 @@ class Loss(ABC):
     needs_groups: bool = False
     #: Whether the rows of a group only make sense together: then early stopping holds out whole groups.
     whole_groups: bool = False
+    #: Whether there is one target however many outputs, and whether targets must not be negative.
+    one_target: bool = False
+    positive_only: bool = False
     #: Whether some rows or groups alone decide R, now these, now those: to lower it at once is no way.
     reweights: bool = False
 
@@ -88,6 +91,16 @@ class Loss(ABC):
         from convexboost.losses import _calculus
 
         return _calculus.affine(self, A, b)
+
+    @classmethod
+    def examples(cls) -> tuple[Loss, ...]:
+        """Return losses of this class for the contract tests; a class that needs arguments overrides it.
+
+        tests/contracts runs over the examples of every file in this folder.  The data come from what the
+        loss declares: `task`, `one_target`, `positive_only`, and groups labelled 0, 1, 2, 3 if it
+        `takes_groups`.
+        """
+        return (cls(),)
 
 
 class RowLoss(Loss):

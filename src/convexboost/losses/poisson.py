@@ -21,8 +21,7 @@ class Poisson(LinkLoss):
 
     name: ClassVar[str] = "poisson"
     task: ClassVar[str] = "regression"
-    #: Whether the targets must not be negative, for scikit-learn.
-    positive_only: ClassVar[bool] = True
+    positive_only = True
 
     def formula(self, f: str = "f") -> str:
         """e^f − y f + y log y − y."""
