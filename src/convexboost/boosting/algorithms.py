@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from convexboost.boosting.steps import Step
 from convexboost.core.hypotheses import Direction, Move
@@ -47,6 +47,7 @@ class Round:
     move: Move
 
 
+@runtime_checkable
 class Algorithm(Protocol):
     """One round at a time; the driver in train.py does the rest."""
 

@@ -29,8 +29,9 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from convexboost.boosting.options import OUTPUTS, check_certifiable
 from convexboost.boosting.steps import STEPS, Refit
-from convexboost.boosting.training import OUTPUTS, Record, Result, boost, check_certifiable
+from convexboost.boosting.training import Record, Result, boost
 from convexboost.boosting.variants import ALGORITHMS
 from convexboost.checks import watch
 from convexboost.core.model import AdditiveModel
