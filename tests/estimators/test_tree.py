@@ -237,7 +237,7 @@ def test_auto_depends_on_the_task_and_the_loss(kind, loss):
     options = {"n_rounds": 4, "early_stopping": False, "random_state": 0}
     tree = kind(loss, Tree(min_samples_leaf=3), **options).fit(X, y)
     learner = Tree(min_samples_leaf=3, splits=splits, max_leaves=leaves)
-    options |= {"step": Tree.step, "residual_decay": Tree.decay, "envelope": envelope}
+    options |= {"step": Tree.auto.step, "residual_decay": Tree.auto.decay, "envelope": envelope}
     said = kind(loss, learner, **options).fit(X, y)
     np.testing.assert_array_equal(tree.predict(X), said.predict(X))
     assert max(len(h.values) for _, h in tree.model_.terms) == leaves
@@ -353,7 +353,7 @@ def test_losses_that_reweight_rows_leave_their_kinks(loss):
     model = ConvexBoostClassifier(loss, random_state=0).fit(X, y, **options)
     assert model.history_["objective"].min() < 0.2 * model.history_["objective"][0]
     assert model.score(X, y) > 0.95
-    stuck = ConvexBoostClassifier(loss, step=Tree.step, random_state=0).fit(X, y, **options)
+    stuck = ConvexBoostClassifier(loss, step=Tree.auto.step, random_state=0).fit(X, y, **options)
     assert stuck.history_["objective"].min() > 2 * model.history_["objective"].min()
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 
 from convexboost.core.space import FunctionSpace
 from convexboost.learners._bins import MAX_BINS, BinMapper, categorical_mask
+from convexboost.learners._learner import MORE_LEVELS, Auto, Learner
 from convexboost.learners._tree_function import RowMapper
 from convexboost.learners._tree_set import CLASS_LEAVES, LEAVES, TreeSet
 
 
 @dataclass(frozen=True)
-class Tree:
+class Tree(Learner):
     """A tree grown best leaf first, one vector per leaf for all outputs.
 
     A split on a number sends those up to a cut left, and missing values to the better side.  A split on a
@@ -71,13 +72,16 @@ class Tree:
     monotone: Any = None
 
     name: ClassVar[str] = "tree"
-    #: What the estimators' "auto" means with trees (docs/generalisation.md): how much of the residual is
-    #: kept, the step, that for losses which reweight rows (they must rise at times, to leave a kink), and the
-    #: width of the envelope in each task.
-    decay: ClassVar[float] = 0.7
-    step: ClassVar[str] = "refit:0.05"
-    reweighted_step: ClassVar[str] = "polyak:0.05"
-    envelopes: ClassVar[Mapping[str, float]] = {"classification": 3.0, "regression": 10.0}
+    #: docs/generalisation.md has the evidence.  Losses that reweight rows must be allowed to rise at times,
+    #: to leave a kink.
+    auto = Auto(
+        step="refit:0.05",
+        reweighting_step="polyak:0.05",
+        decay=0.7,
+        envelopes={"classification": 3.0, "regression": 10.0},
+        finds_rounds=True,
+    )
+    allows_missing = allows_sparse = True
 
     def __post_init__(self) -> None:
         def need(name: str, fine: bool, wanted: str) -> None:
@@ -117,7 +121,7 @@ class Tree:
         fine = fine and all(isinstance(sign, Integral) and int(sign) in (-1, 0, 1) for sign in signs)
         need("monotone", fine, "a dict from columns, or a sequence with an entry for each, to -1, 0 or 1")
 
-    def suited_to(self, task: str, smoothed: bool) -> Tree:
+    def settled(self, task: str, smoothed: bool) -> Self:
         """Return the learner with "auto" settled (docs/generalisation.md has the evidence).
 
         Random cuts, but the best ones in regression where gradients are not those of an envelope: for smooth
@@ -126,6 +130,16 @@ class Tree:
         random = self.splits == "random" or (self.splits == "auto" and (task != "regression" or smoothed))
         leaves = CLASS_LEAVES if random and task == "classification" else LEAVES
         return replace(self, splits="random" if random else "best", max_leaves=self.max_leaves or leaves)
+
+    def stronger(self) -> Tree:
+        """Return the learner of trees that are some levels deeper."""
+        leaves = 2**MORE_LEVELS * (self.max_leaves or LEAVES)
+        depth = None if self.max_depth is None else int(self.max_depth) + MORE_LEVELS
+        return replace(self, max_leaves=leaves, max_depth=depth)
+
+    def weaker(self) -> str:
+        """Return stumps."""
+        return "stump"
 
     def signs(self, categorical: NDArray[np.bool_], names: Any = None) -> NDArray[np.int64]:
         """Return how the *gradient* must move along each feature: against the predictions."""
@@ -160,9 +174,10 @@ class Tree:
         space: FunctionSpace,
         categorical: Any = None,
         n_threads: int = 1,
+        *,
         mapper: Any = None,
-        groups: Any = None,
         names: Any = None,
+        groups: Any = None,
     ) -> TreeSet:
         """Bin the training inputs; with `groups` (numbers) `row_share` draws whole groups.
 
