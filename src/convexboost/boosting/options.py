@@ -70,10 +70,12 @@ class Options:
         object.__setattr__(self, "step", step)
         if not isinstance(self.output, str) or self.output not in OUTPUTS:
             raise ValueError(f"`output` must be one of {', '.join(OUTPUTS)}, got {self.output!r}")
-        _check_count("n_rounds", self.n_rounds, 0)
+        if not (_is_whole(self.n_rounds) and self.n_rounds >= 0):
+            raise ValueError(f"`n_rounds` must be a whole number of at least 0, got {self.n_rounds!r}")
         for name in ("max_weak_learners", "n_iter_no_change"):
-            if getattr(self, name) is not None:
-                _check_count(name, getattr(self, name), 1)
+            value = getattr(self, name)
+            if value is not None and not (_is_whole(value) and value >= 1):
+                raise ValueError(f"`{name}` must be positive or None, got {value!r}")
         gap = self.stop_when_gap_below
         if gap is not None and not (isinstance(gap, Real) and gap > 0.0):
             raise ValueError(f"`stop_when_gap_below` must be positive, got {gap!r}")
@@ -123,6 +125,5 @@ def check_certifiable(envelope: float) -> None:
         )
 
 
-def _check_count(name: str, value: Any, least: int) -> None:
-    if not isinstance(value, Integral) or isinstance(value, bool) or int(value) < least:
-        raise ValueError(f"`{name}` must be a whole number of at least {least}, got {value!r}")
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)

@@ -21,6 +21,7 @@ class StumpLearner(Learner):
     kind: ClassVar[int]
 
     allows_missing = allows_sparse = True
+    uses_categories = True
 
     def __post_init__(self) -> None:
         if not (isinstance(self.max_bins, Integral) and 2 <= self.max_bins <= MAX_BINS):

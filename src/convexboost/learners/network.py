@@ -335,6 +335,7 @@ class Network(Learner):
 
     name: ClassVar[str] = "network"
     allows_missing = allows_sparse = True
+    uses_categories = True
 
     def __post_init__(self) -> None:
         for parameter, least in (("hidden", 1), ("n_steps", 0), ("max_rows", 1)):

@@ -82,6 +82,7 @@ class Tree(Learner):
         finds_rounds=True,
     )
     allows_missing = allows_sparse = True
+    uses_categories = True
 
     def __post_init__(self) -> None:
         def need(name: str, fine: bool, wanted: str) -> None:
