@@ -35,7 +35,6 @@ from convexboost.inspection.diagnosis import (
     NO_VALIDATION,
     Diagnosis,
     Run,
-    count_hypotheses,
     diagnose,
     number,
 )
@@ -194,7 +193,7 @@ class BaseConvexBoost(EstimatorInput):
             curve=curve,
             no_validation=no_validation,
             step=settled.options.step.name,
-            n_hypotheses=count_hypotheses(self.model_.mapper),
+            n_hypotheses=self.model_.mapper.n_hypotheses,
             decay=settled.decay,
             stronger=repr(settled.learner.stronger()),
         )

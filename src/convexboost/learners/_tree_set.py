@@ -95,8 +95,8 @@ class TreeSet(RowSet):
         random, max_leaves = learner.splits == "random", self.max_leaves
         seed = int(rng.integers(2**63)) if random else 0
         features = np.arange(len(self.categorical))
-        if learner.column_share < 1.0:
-            count = max(1, round(learner.column_share * len(features)))
+        if learner.colsample_bytree < 1.0:
+            count = max(1, round(learner.colsample_bytree * len(features)))
             features = np.sort(rng.choice(len(features), count, replace=False))
         order = self._draw_rows(D, norm, rng)
         share = 1.0 if len(order) == n else float(self.space.weight[order].sum())
@@ -106,14 +106,14 @@ class TreeSet(RowSet):
             [
                 # A little less, so that rounding does not decide; never 0: a leaf must have rows.
                 max((1.0 - self.weights.rounding) * share * learner.min_samples_leaf / of_all, 0.5),
-                share * learner.leaf_l2 / of_all,
+                share * learner.reg_lambda / of_all,
                 random,
                 self.weights.rounding_of_means(norm / unit),
             ],
             float,
         )
         depth = math.inf if learner.max_depth is None else learner.max_depth
-        gain = max(learner.min_gain / unit / unit, ROUNDING * (norm / unit) ** 2) * self.weights.unit
+        gain = max(learner.min_split_gain / unit / unit, ROUNDING * (norm / unit) ** 2) * self.weights.unit
         n_bins, kinds, signs = self.n_bins, self.categorical, self.monotone
         growth = Growth(self.inputs, features, n_bins, kinds, signs, V, order, max_leaves, self.room)
         nodes, masks = growth.run(rules, min(depth, n), gain, seed)
@@ -144,7 +144,7 @@ class TreeSet(RowSet):
         Else what decides is the content of a row (and D, for the targets): copies are drawn together, and the
         order of the rows does not matter.
         """
-        n, share = self.space.n_samples, self.learner.row_share
+        n, share = self.space.n_samples, self.learner.subsample
         if share == 1.0:
             return np.arange(n, dtype=np.int32)
         if self.groups is not None:
@@ -175,7 +175,7 @@ class TreeSet(RowSet):
             leaf_of_rows(order, nodes, leaf_of_node, len(nodes), leaves)
             self.inputs.remember(tree, leaves)
         sums = self._leaf_sums(self.inputs.leaves(tree), D, norm, len(values))
-        mass = sums[:, 0] + self.learner.leaf_l2 / self.n_rows
+        mass = sums[:, 0] + self.learner.reg_lambda / self.n_rows
         np.divide(sums[:, 1:], mass[:, None], out=values, where=sums[:, :1] > 0.0)
         values[:] = nearest_monotone(tree, values, means(values.copy(), mass))
         return tree, sums
