@@ -1,6 +1,7 @@
 """Parameters of the estimators: documented, checked together, set by name, and what "auto" settles them to."""
 
 import inspect
+import pathlib
 import re
 
 import numpy as np
@@ -21,6 +22,7 @@ from convexboost.losses.cvar import CVaR
 from convexboost.losses.quantile import Quantile
 from convexboost.planning import Map, MaxMarginPlanner, Path
 
+FOLDER = pathlib.Path(__file__).parents[2]
 rng = np.random.default_rng(5)
 N = 80
 X = rng.normal(size=(N, 3))
@@ -265,3 +267,24 @@ def test_pipeline_and_cross_validation():
 
 def test_planner_takes_nested_parameters():
     assert MaxMarginPlanner(learner="stump").set_params(learner__max_bins=9).learner == Stump(max_bins=9)
+
+
+# --- the page for users of other libraries -----------------------------------------------------------------
+
+
+def test_the_page_of_names_is_true():
+    page = (FOLDER / "docs" / "parameters.md").read_text()
+    rows = re.findall(r"^\| [^|]+ \| ([^|]+) \|", page, re.MULTILINE)
+    fit = set(inspect.signature(ConvexBoostClassifier.fit).parameters)
+    fit |= set(inspect.signature(ConvexBoostRanker.fit).parameters)
+    names = [name for row in rows for name in re.findall(r"`([\w(=]+)", row)]
+    assert len(names) > 20
+    for name in names:
+        name, _, inner = name.partition("(")
+        name, inner = name.split("=")[0], inner.split("=")[0]
+        assert name == "Tree" or name in fit or name in inspect.signature(ConvexBoostClassifier).parameters
+        assert not inner or inner in inspect.signature(Tree).parameters
+    code = re.search(r"```python\n(.*?)```", page, re.DOTALL)[1]
+    made: dict[str, object] = {}
+    exec(code, made)
+    assert made["model"].learner.max_depth == 6
