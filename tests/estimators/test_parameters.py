@@ -1,4 +1,4 @@
-"""Parameters of the estimators: documented, checked together, set by name, and what "auto" settles them to."""
+"""Parameters of the estimators: documented, checked together, set by nested names, and what "auto" means."""
 
 import inspect
 import pathlib

@@ -22,7 +22,8 @@ from convexboost.core.protocols import HypothesisSet, Objective, Scores
 from convexboost.core.space import Array
 from convexboost.core.text import brief
 from convexboost.core.tolerances import ROUNDING, as_good_as
-from convexboost.inspection.certificates import Certificate, Watch
+from convexboost.inspection.certificates import Certificate
+from convexboost.inspection.tracker import BoundTracker
 
 #: An objective that has risen this many times as much as could be gained at the start: diverged.
 DIVERGED = 1e3
@@ -213,7 +214,7 @@ class Training:
         options.step.check(F.constants)
         options.algorithm.check(options.step, F.constants)
         self.validation, self.callbacks = validation, callbacks
-        self.watch = Watch(objective, hypotheses) if options.certifies else None
+        self.watch = BoundTracker(objective, hypotheses) if options.certifies else None
         self.model = AdditiveModel(start, hypotheses.mapper)
         self.progress = State(
             F,

@@ -30,7 +30,7 @@ from convexboost.estimators._input import (
     check_weight,
 )
 from convexboost.inspection.certificates import Certificate
-from convexboost.inspection.certify import certify
+from convexboost.inspection.certify import Effort, certify
 from convexboost.inspection.diagnosis import (
     NO_VALIDATION,
     Diagnosis,
@@ -267,10 +267,7 @@ class BaseConvexBoost(EstimatorInput):
             offset=rows.offset,
             radius=radius,
             weight=weight,
-            exact=exact,
-            polish=polish,
-            time_limit=time_limit,
-            max_nonzeros=max_nonzeros,
+            effort=Effort(exact, polish, time_limit, max_nonzeros),
         )
 
     def _scores(self, X: Any) -> Array:

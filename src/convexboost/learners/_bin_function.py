@@ -14,7 +14,7 @@ from convexboost.core.plain import Plain, ends_of, joined
 from convexboost.core.space import Array
 from convexboost.core.text import brief
 from convexboost.kernels import parallel
-from convexboost.kernels.histogram import add_lookup
+from convexboost.kernels.lookup import add_lookup
 
 
 @dataclass(frozen=True)
