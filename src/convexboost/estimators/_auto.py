@@ -28,7 +28,7 @@ class Settled:
 
     loss: Loss
     learner: Learner  #: as the user gave it
-    grown: Learner  #: the same with its own "auto" settled
+    settled_learner: Learner  #: the same with its own "auto" settled
     options: Options
     decay: float  #: the part of the residual that is kept from round to round
     l2: float
@@ -69,7 +69,7 @@ def settle(
     return Settled(
         loss=loss,
         learner=learner,
-        grown=learner.settled(model._task, envelope > 0.0),
+        settled_learner=learner.settled(model._task, envelope > 0.0),
         options=options,
         decay=_decay(model, learner),
         l2=float(model.l2),

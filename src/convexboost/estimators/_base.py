@@ -16,6 +16,7 @@ from convexboost.boosting.steps import Auto
 from convexboost.boosting.training import Callback, Record, Result, boost
 from convexboost.checks import watch
 from convexboost.core.model import AdditiveModel
+from convexboost.core.protocols import HypothesisSet
 from convexboost.core.space import Array, FunctionSpace
 from convexboost.estimators import _validation
 from convexboost.estimators._auto import Settled, first_objective, settle
@@ -87,7 +88,7 @@ class BaseConvexBoost(EstimatorInput):
         """Let learner and loss meet the rows, and train."""
         rows, held_out = data.train, data.held_out
         objective = objective.with_envelope(settled.envelope)
-        hypotheses = self._bind(settled.grown, rows, objective.space)
+        hypotheses = self._bind(settled.settled_learner, rows, objective.space, settled)
         check_columns(rows.offset, objective.n_outputs)
         start = np.zeros(objective.n_outputs)
         if rows.offset is None:
@@ -107,9 +108,11 @@ class BaseConvexBoost(EstimatorInput):
             callbacks=callbacks or [],
         )
 
-    def _bind(self, learner: Learner, rows: Rows, space: FunctionSpace, mapper: Any = None) -> Any:
+    def _bind(
+        self, learner: Learner, rows: Rows, space: FunctionSpace, settled: Settled, mapper: Any = None
+    ) -> HypothesisSet:
         """Let the learner meet the inputs."""
-        whole = self._has_whole_groups(rows, self._loss())
+        whole = self._has_whole_groups(rows, settled.loss)
         return learner.bind(
             rows.X,
             space,
@@ -258,11 +261,12 @@ class BaseConvexBoost(EstimatorInput):
             self._groups(self.loss_, groups, X),
         )
         rows = rows if (weights > 0).all() else rows.take(weights > 0)
-        objective = self._settled.bind(rows)
+        settled = self._settled
+        objective = settled.bind(rows)
         check_columns(rows.offset, objective.n_outputs)
         return certify(
             objective,
-            self._bind(self._settled.learner, rows, objective.space, model.mapper),
+            self._bind(settled.learner, rows, objective.space, settled, model.mapper),
             model,
             offset=rows.offset,
             radius=radius,

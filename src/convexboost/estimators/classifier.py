@@ -26,7 +26,7 @@ from convexboost.estimators._input import Given
 
 
 def _has_link(estimator: ConvexBoostClassifier) -> bool:
-    loss = getattr(estimator, "loss_", None) or estimator._loss()
+    loss = vars(estimator).get("loss_") or estimator._loss()
     if loss.find_link() is None:
         raise AttributeError(
             f"`loss` {estimator.loss!r} gives no probabilities; use loss='softmax', or calibrate"
