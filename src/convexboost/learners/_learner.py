@@ -51,6 +51,8 @@ class Learner(Parameters, ABC):
     allows_missing: bool = False
     #: Whether X may be sparse.
     allows_sparse: bool = False
+    #: Whether it treats categorical columns differently from numbers.
+    uses_categories: bool = False
     #: Whether a round takes so long that `diagnose` tries fewer of them.
     is_slow: bool = False
 

@@ -23,6 +23,7 @@ class StumpLearner(Learner):
     kind: ClassVar[int]
 
     allows_missing = allows_sparse = True
+    uses_categories = True
     mapper_type = BinMapper
     hypothesis_types: ClassVar[tuple[type[Hypothesis], ...]] = (BinFunction,)
 

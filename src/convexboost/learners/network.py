@@ -398,6 +398,7 @@ class Network(Learner):
 
     name: ClassVar[str] = "network"
     allows_missing = allows_sparse = True
+    uses_categories = True
     mapper_type = Standardiser
     hypothesis_types = (Units,)
 

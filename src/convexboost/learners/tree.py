@@ -94,6 +94,7 @@ class Tree(Learner):
         finds_rounds=True,
     )
     allows_missing = allows_sparse = True
+    uses_categories = True
     mapper_type = RowMapper
     hypothesis_types = (TreeFunction,)
 
