@@ -9,8 +9,9 @@ An estimator takes a learner by name (``learner="tree"``) or as an object (``lea
 - `Regressor`, `Classifier`: any scikit-learn estimator (estimators wrap it by themselves)
 
 A learner of your own is a subclass of `Learner`; `Auto` declares what "auto" means with it.  `DenseSet`,
-`DenseHypothesis` and `RawMapper` serve anything that can be fitted to the rows of a matrix.  `FiniteSet` is a
-finite set of functions, for theory.  A file in this folder whose class has a `name` is found by listing it.
+`DenseHypothesis` and `RawMapper` serve anything that can be fitted to the rows of a matrix, and
+`categorical_mask` checks which columns are categorical.  `FiniteSet` is a finite set of given functions.
+A file in this folder whose class has a `name` is found by listing it.
 """
 
 from typing import TYPE_CHECKING
@@ -32,9 +33,11 @@ __all__ = [
     "SignStump",
     "Stump",
     "Tree",
+    "categorical_mask",
 ]
 
 if TYPE_CHECKING:
+    from convexboost.learners._bins import categorical_mask
     from convexboost.learners._dense import DenseHypothesis, DenseSet, RawMapper
     from convexboost.learners._learner import Auto, Learner
     from convexboost.learners.additive import Additive
@@ -56,5 +59,6 @@ __getattr__ = lazy(
         "FiniteSet": "convexboost.learners.finite",
         "Learner": "convexboost.learners._learner",
         "RawMapper": "convexboost.learners._dense",
+        "categorical_mask": "convexboost.learners._bins",
     },
 )
