@@ -1,7 +1,8 @@
 """Boosting for any convex loss: smooth or not, pointwise or coupling samples.
 
 Estimators: `ConvexBoostClassifier`, `ConvexBoostRegressor`, `ConvexBoostRanker`; they boost trees unless
-another `learner` is named.  Without scikit-learn: `boost`.  To try out a loss of your own: `check_loss`.
+another `learner` is named.  Without scikit-learn: `boost`, and `Training` to stop and resume.  To try out a loss
+of your own: `check_loss`.
 Pictures: `ConvergenceDisplay`, `EdgeDisplay`, `CertificateDisplay`.
 """
 
@@ -19,6 +20,8 @@ __all__ = [
     "ConvexBoostRegressor",
     "EdgeDisplay",
     "FunctionSpace",
+    "Options",
+    "Training",
     "boost",
     "check_loss",
 ]
@@ -31,12 +34,15 @@ _HOMES = {
     "ConvexBoostRanker": "convexboost.estimators",
     "ConvexBoostRegressor": "convexboost.estimators",
     "FunctionSpace": "convexboost.core.space",
+    "Options": "convexboost.boosting.options",
+    "Training": "convexboost.boosting.training",
     "boost": "convexboost.boosting.training",
     "check_loss": "convexboost.checks",
 }
 
 if TYPE_CHECKING:
-    from convexboost.boosting.training import boost
+    from convexboost.boosting.options import Options
+    from convexboost.boosting.training import Training, boost
     from convexboost.checks import check_loss
     from convexboost.core.space import FunctionSpace
     from convexboost.estimators import ConvexBoostClassifier, ConvexBoostRanker, ConvexBoostRegressor
