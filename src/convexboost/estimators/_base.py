@@ -62,10 +62,9 @@ from convexboost.learners.classifier import Classifier
 from convexboost.learners.network import Network
 from convexboost.learners.regressor import Regressor
 from convexboost.learners.tree import Tree
-from convexboost.losses._calculus import Coupling, Ridge
-from convexboost.losses._custom import as_loss, is_custom
+from convexboost.losses._custom import as_loss, can_be_loss
 from convexboost.losses._groups import Groups
-from convexboost.losses._loss import Loss, RowLoss
+from convexboost.losses._loss import Loss
 from convexboost.losses._objective import BoundLoss
 from convexboost.registry import available, resolve
 
@@ -450,8 +449,8 @@ class BaseConvexBoost(BaseEstimator):
         """
         certified = self.certificate or self.stop_when_gap_below is not None
         given = X_val is not None or rows.offset is not None or certified or self.output == "average"
-        parts = isinstance(loss, RowLoss) or self._has_whole_groups(rows, loss)
-        tells = self._task != "classification" or loss.find_link() is not None
+        parts = not loss.couples_rows or self._has_whole_groups(rows, loss)
+        tells = self._task != "classification" or loss.has_link
         return self._is_auto("early_stopping") and isinstance(learner, Tree) and parts and tells and not given
 
     @property
@@ -644,10 +643,10 @@ class BaseConvexBoost(BaseEstimator):
         classes = available("convexboost.losses")
         fitting = [name for name, cls in classes.items() if cls.task in self._tasks]
         loss = resolve("loss", self.loss, classes, fitting)
-        if isinstance(loss, Coupling | Ridge):
+        if isinstance(loss, Loss) and not loss.has_targets:
             raise ValueError(f"`loss` {loss!r} has no targets: add it to a loss")
         if not isinstance(loss, Loss):
-            if not is_custom(loss):
+            if not can_be_loss(loss):
                 raise ValueError(
                     "`loss` must be a name, a Loss, or an object with a method `evaluate`, `total` or "
                     f"`value`, got {self.loss!r}"

@@ -26,7 +26,7 @@ from convexboost.estimators._frames import is_missing
 
 def _has_link(estimator: ConvexBoostClassifier) -> bool:
     loss = getattr(estimator, "loss_", None) or estimator._loss()
-    if loss.find_link() is None:
+    if not loss.has_link:
         raise AttributeError(
             f"`loss` {estimator.loss!r} gives no probabilities; use loss='softmax', or calibrate"
         )
@@ -136,7 +136,7 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
     def predict_proba(self, X: Any) -> Array:
         """Return the probability of each class."""
         check_is_fitted(self)
-        return _probabilities(self.loss_.find_link()(self._scores(X)))
+        return _probabilities(self.loss_.link(self._scores(X)))
 
     @available_if(_has_link)
     def predict_log_proba(self, X: Any) -> Array:
@@ -156,7 +156,7 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
     def staged_predict_proba(self, X: Any) -> Iterator[Array]:
         """Yield the class probabilities after each round."""
         for F in self._staged_scores(X):
-            yield _probabilities(self.loss_.find_link()(F))
+            yield _probabilities(self.loss_.link(F))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -214,10 +214,9 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
         loss = self._loss()
         n_classes = len(self.classes_)
         if loss.task == "binary" and n_classes > 2:
-            instead = getattr(loss, "multiclass", "softmax")
             # The second sentence is what scikit-learn's checks look for.
             raise ValueError(
-                f"`loss` {self.loss!r} is for two classes, but `y` has {n_classes}: use {instead!r}. "
+                f"`loss` {self.loss!r} is for two classes, but `y` has {n_classes}: use {loss.multiclass!r}. "
                 "Only binary classification is supported."
             )
         return self._class_numbers(y), n_classes
