@@ -148,11 +148,7 @@ def test_support_is_below_the_loss_and_touches_it(row_problem):
     ordinary = {name: F for name, F in points(problem).items() if name != "huge"}
     base = next(iter(ordinary.values()))
     if not loss.has_support:  # a loss with kinks whose prox is known needs it for certificates
-        assert (
-            not loss.has_prox
-            or problem.objective.constants.smoothness is not None
-            or is_exp(loss)
-        )
+        assert not loss.has_prox or problem.objective.constants.smoothness is not None or is_exp(loss)
         return
     for F in ordinary.values():
         losses, G = loss.evaluate(F, y)

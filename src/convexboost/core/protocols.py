@@ -33,6 +33,16 @@ class Objective(Protocol):
     def n_outputs(self) -> int: ...
     @property
     def constants(self) -> Constants: ...
+    @property
+    def l2(self) -> float:
+        """Return the weight of the ridge term (l2/2) ‖F − start‖² that R contains."""
+
+    @property
+    def envelope(self) -> float:
+        """Return how many Polyak steps wide the Moreau envelope is whose gradients are taken; 0: R's own."""
+
+    def loss_constants(self) -> Constants:
+        """Return what is known of R without the ridge term."""
 
     def start(self) -> Array:
         """Return the best constant function, shape (n_outputs,)."""
@@ -208,11 +218,11 @@ class Target(ABC):
         return None
 
     @abstractmethod
-    def coordinates(self, dear: bool = False) -> Array | None:
+    def coordinates(self, even_if_slow: bool = False) -> Array | None:
         """Return ΠΔ in Euclidean coordinates, None where span(H) is too large to be known.
 
-        In training it must be cheap to know (`dear` False).  Where the set cannot know its span, Δ itself:
-        what is longer makes a bound weaker, never wrong.
+        None also where it would take long and `even_if_slow` is False, as in training.  A set that does not
+        know its span returns Δ itself: it is longer than ΠΔ, which makes a bound weaker, never wrong.
         """
 
     @abstractmethod

@@ -10,7 +10,7 @@ from convexboost.core.gradients import Gradient
 from convexboost.core.space import Array
 from convexboost.core.tolerances import KINK
 from convexboost.kernels import quantiles
-from convexboost.kernels.histogram import add_leaf_sums, leaf_tables
+from convexboost.kernels.leaves import add_leaf_sums, leaf_tables
 
 
 def residual_sign(F: Array, y: Array) -> Array:

@@ -16,7 +16,7 @@ from convexboost.core.space import Array, FunctionSpace
 from convexboost.core.text import brief
 from convexboost.core.tolerances import TIE, blocks
 from convexboost.kernels import parallel
-from convexboost.kernels.histogram import add_lookup
+from convexboost.kernels.lookup import add_lookup
 from convexboost.losses._pieces import Pieces
 from convexboost.losses._reach import lowest, rounded, usual_gap, within_reach
 from convexboost.losses._scores import LocalScores, Lookup

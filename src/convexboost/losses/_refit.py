@@ -35,9 +35,9 @@ import numpy as np
 from convexboost.core.gradients import Gradient
 from convexboost.core.hypotheses import Direction
 from convexboost.core.space import Array
-from convexboost.core.tolerances import ROUNDING
+from convexboost.core.tolerances import ROUNDING, SUM_BLOCK
 from convexboost.kernels import parallel
-from convexboost.kernels.histogram import add_leaf_sums, leaf_tables
+from convexboost.kernels.leaves import add_leaf_sums, leaf_tables
 from convexboost.losses._leaves import gradient_sums, leaf_means, leaf_sums
 
 if TYPE_CHECKING:
@@ -52,8 +52,6 @@ NEAR = 0.05
 EVALUATIONS = 8
 #: A slope this much smaller than at the start is rounding.
 FLAT = 1e-9
-#: Rows in a block of `_newton`.  The blocks are always the same, whatever the number of threads.
-ROWS = 16384
 
 
 @dataclass(frozen=True)
@@ -163,12 +161,12 @@ def _between(formula: Array, leaves: Leaves, rows: Pointwise) -> Array:
 def _newton(leaves: Leaves, rows: Pointwise) -> Array:
     """Make a damped Newton step from the sums of first and second derivatives in each leaf."""
     G, l2, leaf = _gradient(leaves, rows).values, leaves.objective.l2, leaves.leaf
-    starts = range(0, len(G), ROWS)
+    starts = range(0, len(G), SUM_BLOCK)
     parts = [[leaf_tables(len(leaves), G.shape[1]) for _ in range(2)] for _ in starts]
 
     def task(first: int, last: int) -> None:
         for b in range(first, last):
-            block = slice(starts[b], starts[b] + ROWS)
+            block = slice(starts[b], starts[b] + SUM_BLOCK)
             slopes, curvatures = G[block], rows.loss.curvatures(rows.y[block], G[block])
             if l2 > 0.0:
                 slopes = slopes + l2 * (leaves.F[block] - leaves.base[block])

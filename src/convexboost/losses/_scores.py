@@ -15,7 +15,7 @@ from convexboost.core.protocols import Constants, PreparedInputs, Ray
 from convexboost.core.space import Array
 from convexboost.core.tolerances import BLOCK
 from convexboost.kernels import parallel
-from convexboost.kernels.histogram import add_lookup
+from convexboost.kernels.lookup import add_lookup
 from convexboost.losses._reach import LEFT
 from convexboost.losses._refit import Leaves, refit
 
