@@ -1,8 +1,8 @@
 """Boosting for any convex loss: smooth or not, pointwise or coupling samples.
 
 Estimators: `ConvexBoostClassifier`, `ConvexBoostRegressor`, `ConvexBoostRanker`; they boost trees unless
-another `learner` is named.  Without scikit-learn: `boost`, and `Training` to stop and resume.  To try out a loss
-of your own: `check_loss`.
+another `learner` is named.  Without scikit-learn: `boost`, and `Training` to stop and resume.  To try out a
+loss of your own: `check_loss`.
 Pictures: `ConvergenceDisplay`, `EdgeDisplay`, `CertificateDisplay`.
 """
 

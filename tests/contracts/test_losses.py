@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 
 from convexboost.core.hypotheses import ZERO, Direction, Hypothesis, Move
 from convexboost.core.space import Array, FunctionSpace
-from convexboost.losses._loss import LinkLoss, RowLoss
+from convexboost.losses._loss import RowLoss
 from convexboost.losses._objective import BoundLoss
 from tests.contracts.conftest import LOSSES, count_classes, groups_of, loss, outputs, space_of, targets
 
@@ -147,12 +147,8 @@ def test_support_is_below_the_loss_and_touches_it(row_problem):
     loss, y = problem.loss, problem.y
     ordinary = {name: F for name, F in points(problem).items() if name != "huge"}
     base = next(iter(ordinary.values()))
-    if loss.support(base, base, y) is None:  # a loss with kinks whose prox is known needs it for certificates
-        assert (
-            loss.prox(base, y, 1.0) is None
-            or problem.objective.constants.smoothness is not None
-            or is_exp(loss)
-        )
+    if not loss.has_support:  # a loss with kinks whose prox is known needs it for certificates
+        assert not loss.has_prox or problem.objective.constants.smoothness is not None or is_exp(loss)
         return
     for F in ordinary.values():
         losses, G = loss.evaluate(F, y)
@@ -171,9 +167,9 @@ def is_exp(loss):
 
 
 def test_pieces_add_up_to_the_loss(problem):
-    pieces = problem.objective.pieces()
-    if pieces is None:
+    if not problem.objective.has_pieces:
         pytest.skip("not piecewise linear")
+    pieces = problem.objective.pieces()
     for F in points(problem).values():
         heights = np.full(len(pieces.weight), -np.inf)
         np.maximum.at(heights, pieces.group, pieces.slopes @ F.ravel() + pieces.constants)
@@ -330,7 +326,7 @@ def test_order_of_rows_does_not_matter(problem):
 
 
 def test_link(problem):
-    if not isinstance(problem.loss, LinkLoss):
+    if not problem.loss.has_link:
         pytest.skip("scores stand for themselves")
     expected = EXPECTED[problem.loss.task if problem.n_classes else problem.loss.name]
     for F in points(problem).values():

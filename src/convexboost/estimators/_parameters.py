@@ -14,8 +14,7 @@ from convexboost.boosting.options import OUTPUTS, Options
 from convexboost.core.protocols import Constants
 from convexboost.learners._learner import Learner
 from convexboost.learners._specs import as_learner
-from convexboost.losses._calculus import Coupling, Ridge
-from convexboost.losses._custom import as_loss, is_custom
+from convexboost.losses._custom import as_loss, can_be_loss
 from convexboost.losses._loss import Loss
 from convexboost.registry import NamedParts, available, resolve
 
@@ -76,10 +75,10 @@ class EstimatorParameters(NamedParts, BaseEstimator):
         classes = available("convexboost.losses")
         fitting = [name for name, cls in classes.items() if cls.task in self._tasks]
         loss = resolve("loss", self.loss, classes, fitting)
-        if isinstance(loss, Coupling | Ridge):
+        if isinstance(loss, Loss) and not loss.has_targets:
             raise ValueError(f"`loss` {loss!r} has no targets: add it to a loss")
         if not isinstance(loss, Loss):
-            if not is_custom(loss):
+            if not can_be_loss(loss):
                 raise ValueError(
                     "`loss` must be a name, a Loss, or an object with a method `evaluate`, `total` or "
                     f"`value`, got {self.loss!r}"
