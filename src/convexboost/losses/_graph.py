@@ -28,6 +28,7 @@ class Graph(Coupling):
     weights: Any = None
 
     functional: ClassVar[type[EdgeMean]]
+    takes_groups = True  # the nodes that rows belong to
 
     def __post_init__(self) -> None:
         if not is_positive(self.strength):
@@ -60,11 +61,6 @@ class Graph(Coupling):
             return self.edges, np.ones(len(self.edges)) if self.weights is None else self.weights
         upper = sp.triu(self.edges + self.edges.T, 1, "coo")
         return np.column_stack([upper.row, upper.col]), upper.data
-
-    @property
-    def takes_groups(self) -> bool:
-        """Return True: the nodes that rows belong to."""
-        return True
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
