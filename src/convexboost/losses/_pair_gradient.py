@@ -7,17 +7,17 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from convexboost.core.gradients import BinnedRows, Gradient
 from convexboost.core.space import Array, Codes, FunctionSpace
 from convexboost.kernels import parallel
+from convexboost.kernels.compiling import kernel
 from convexboost.kernels.histogram import BLOCK, DenseBins
 from convexboost.kernels.leaves import leaf_tables
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add_to_bins(bins, features, rows, plus, minus, weight, factor, out):  # type: ignore[no-untyped-def]
     """out[bin of n, plus] += weight[n]·factor, rounded, out[bin of n, minus] −= it; n = rows[i], plus[i] ≥ 0.
 
@@ -35,7 +35,7 @@ def _add_to_bins(bins, features, rows, plus, minus, weight, factor, out):  # typ
                     out[b, minus[n]] -= w
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add_to_leaves(leaf, weight, plus, minus, out):  # type: ignore[no-untyped-def]
     """Add what `add_leaf_sums` would for columns e_plus − e_minus, and 0 where plus is −1."""
     for n in range(np.uint64(len(leaf))):
