@@ -90,7 +90,7 @@ def test_polyak_with_a_target():
     np.testing.assert_array_equal(sizes(result)[~moved], 0.0)
 
 
-def test_polyak_in_error_feedback_subtracts_what_is_owed():
+def test_polyak_in_error_feedback_subtracts_the_correlation_with_the_residual():
     """Theorem F: (R − R* − ⟨∇, e⟩)/‖∇‖² with a dense set, where nothing is projected on a span."""
     atoms = rng.normal(size=(4, N, 1))
     objective = Absolute().bind(Y, SPACE)

@@ -360,7 +360,7 @@ class Interrupted(Step):
     at: int
     name: ClassVar[str] = "interrupted"
 
-    def size(self, t, scores, norm, memory, owed=0.0):
+    def size(self, t, scores, norm, memory):
         memory["t"] = memory.get("t", 0) + 1
         if memory["t"] == self.at:
             raise KeyboardInterrupt

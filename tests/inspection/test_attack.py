@@ -14,8 +14,8 @@ from convexboost.boosting.training import boost
 from convexboost.core.hypotheses import add_all
 from convexboost.core.space import FunctionSpace
 from convexboost.inspection import certificates
-from convexboost.inspection.certificates import Ball, Ridge
-from convexboost.inspection.certify import certify
+from convexboost.inspection.certify import Effort, certify
+from convexboost.inspection.cuts import AllModels, Ball
 from convexboost.learners.additive import Additive
 from convexboost.learners.class_stump import ClassStump
 from convexboost.learners.sign_stump import SignStump
@@ -268,7 +268,7 @@ def claims_of(case, what, certificate, radii):
     """Compare every bound of a certificate with the best model it speaks of."""
     best = certificate.best()
     if best.name == "C2":
-        yield Claim(f"{what}: C2", best.value, certificate._bound(Ridge(certificate.l2)), case.best())
+        yield Claim(f"{what}: C2", best.value, certificate._bound(AllModels(certificate.l2)), case.best())
     raw = {bound.name: bound.value for bound in certificate.found}
     yield Claim(f"{what}: {best.name}", best.value, raw.get(best.name, best.value), case.best())
     for D in radii if certificate.products is not None else ():
@@ -305,7 +305,13 @@ def attack(seed):
     own = distance or 1.0
     for radius, polish in ((None, 60), (farthest, int(rng.choice([0, 7, 60])))):
         found = certify(
-            objective, H, result.model, offset=case.offset, radius=radius, weight=weight or 1.0, polish=polish
+            objective,
+            H,
+            result.model,
+            offset=case.offset,
+            radius=radius,
+            weight=weight or 1.0,
+            effort=Effort(polish=polish),
         )
         claims += claims_of(case, f"certify radius={radius} polish={polish}", found, {radius or own})
         if weight > 0.0 and found.atoms(weight) is not None:
@@ -313,7 +319,7 @@ def attack(seed):
             claims.append(Claim("certify: C1'", found.atoms(weight).value, line, value))
     if objective.l2 == 0.0 and objective.pieces() is not None and case.knows_span:
         try:
-            found = certify(objective, H, result.model, offset=case.offset, exact=True)
+            found = certify(objective, H, result.model, offset=case.offset, effort=Effort(exact=True))
         except RuntimeError:  # not solved: with very light rows the equations may contradict each other
             return case, claims
         claims += claims_of(case, "certify exact", found, ())

@@ -19,19 +19,9 @@ from convexboost.boosting.steps import Constant, InverseSqrt, InverseTime
 from convexboost.boosting.training import Training, boost
 from convexboost.boosting.variants import ALGORITHMS
 from convexboost.core.space import FunctionSpace
-from convexboost.inspection import certificates
-from convexboost.inspection.certificates import (
-    Attained,
-    Ball,
-    Bundle,
-    Certificate,
-    Line,
-    LowerBound,
-    Ridge,
-    lower_bound,
-    maximise,
-)
-from convexboost.inspection.certify import certify
+from convexboost.inspection.certificates import Attained, Certificate, LowerBound
+from convexboost.inspection.certify import Effort, certify
+from convexboost.inspection.cuts import AllModels, Ball, Bundle, Cut, LinearBound, lower_bound, maximise
 from convexboost.inspection.exact import optimum
 from convexboost.inspection.polish import Polish
 from convexboost.learners.additive import Additive
@@ -126,7 +116,12 @@ def test_no_bound_is_above_the_optimum(number, case):
     result = train(problem, algorithm, step)
     radius = max(problem.d_1, 1e-9)
     polished = certify(
-        problem.objective, problem.H, result.model, offset=problem.offset, radius=radius, polish=20
+        problem.objective,
+        problem.H,
+        result.model,
+        offset=problem.offset,
+        radius=radius,
+        effort=Effort(polish=20),
     )
     for certificate in (result.certificate, polished):
         assert certificate.floor().value <= best
@@ -165,7 +160,9 @@ def test_the_atomic_bound_is_below_the_optimum(case):
     problem = make(*case)
     weight = max(atomic_weight(problem), 1e-9)
     result = train(problem, n_rounds=60)
-    polished = certify(problem.objective, problem.H, result.model, offset=problem.offset, polish=40)
+    polished = certify(
+        problem.objective, problem.H, result.model, offset=problem.offset, effort=Effort(polish=40)
+    )
     for certificate in (result.certificate, polished):
         bound = certificate.atoms(weight)
         assert bound.value <= problem.minimum + KNOWN
@@ -228,7 +225,7 @@ def test_a_prox_is_never_trusted(seed, l2):
     objective = WrongProx().bind(problem.objective.y, problem.space).with_l2(l2)
     model = train(problem, n_rounds=5).model
     found = certify(objective, problem.H, model, offset=problem.offset, radius=problem.d_1)
-    assert found._bound(Ridge(l2) if l2 else Ball(problem.d_1)) <= problem.minimum + KNOWN
+    assert found._bound(AllModels(l2) if l2 else Ball(problem.d_1)) <= problem.minimum + KNOWN
 
 
 @pytest.mark.parametrize("loss", [HalfSquared(), Absolute()], ids=str)
@@ -242,7 +239,7 @@ def test_rows_that_are_hardly_there_count(loss, target):
         polished = certify(objective, H, result.model)
         for found in (result.certificate, polished):
             attained = min(result.certificate.objective, polished.objective, polished.met)
-            assert found._bound(Ridge(0.5)) <= attained * (1 + 1e-13)
+            assert found._bound(AllModels(0.5)) <= attained * (1 + 1e-13)
         if target == 1.0:
             assert polished.met - polished.ridge().value <= 1e-6 * polished.met
 
@@ -278,7 +275,7 @@ def test_more_steps_never_weaken_a_bound(loss, hypotheses, l2):
                 offset=problem.offset,
                 radius=1.0,
                 weight=2.0,
-                polish=steps,
+                effort=Effort(polish=steps),
             )
             atoms = found.atoms(2.0)
             after = [found.best(1.0, 2.0).value, found.ball(1.0).value if l2 == 0.0 else 0.0]
@@ -305,10 +302,10 @@ def test_a_linear_program_is_called_the_optimum_only_if_both_sides_agree(monkeyp
     problem = make("absolute", "stumps", 0)
     model = train(problem, n_rounds=3).model
     assert "it is the optimum of a linear program" in str(
-        certify(problem.objective, problem.H, model, exact=True)
+        certify(problem.objective, problem.H, model, effort=Effort(exact=True))
     )
     monkeypatch.setattr("convexboost.inspection.exact.TRUST", 1e15)  # charges rounding too much
-    text = str(certify(problem.objective, problem.H, model, exact=True).found[0].assumption)
+    text = str(certify(problem.objective, problem.H, model, effort=Effort(exact=True)).found[0].assumption)
     assert "it is the optimum" not in text
     assert "a lower bound from a linear program" in text
 
@@ -411,7 +408,7 @@ def cuts(seed, n=6, dimension=4):
     return constants, slopes, slopes @ slopes.T
 
 
-DOMAINS = [Ridge(0.5), Ridge(5.0), Ball(0.3), Ball(2.0)]
+DOMAINS = [AllModels(0.5), AllModels(5.0), Ball(0.3), Ball(2.0)]
 
 
 @pytest.mark.parametrize("domain", DOMAINS, ids=str)
@@ -463,18 +460,18 @@ def test_the_best_mean_is_no_worse_than_uniform_tail_and_greedy(domain, seed):
 
 def test_an_exchange_between_equal_cuts_is_finite():
     products = np.ones((2, 2))
-    for domain in (Ridge(1.0), Ball(1.0)):
+    for domain in (AllModels(1.0), Ball(1.0)):
         weights = maximise(np.array([0.0, 1.0]), products, domain, np.array([0.5, 0.5]), 10)
         np.testing.assert_array_equal(weights, [0.0, 1.0])
 
 
 @pytest.mark.parametrize("domain", DOMAINS, ids=str)
 def test_merging_never_lowers_the_bound(domain, monkeypatch):
-    monkeypatch.setattr(certificates, "MAX_CUTS", 5)
+    monkeypatch.setattr("convexboost.inspection.cuts.MAX_CUTS", 5)
     constants, slopes, _ = cuts(1, 40)
     bundle, before = Bundle(), -math.inf
     for constant, slope in zip(constants, slopes, strict=True):
-        bundle.append(float(constant), slope)
+        bundle.append(Cut(float(constant), slope))
         bound = bundle.improve(domain, 40)
         assert bound >= before - 1e-12
         assert len(bundle) <= 5
@@ -482,14 +479,14 @@ def test_merging_never_lowers_the_bound(domain, monkeypatch):
             bundle.products, np.array(bundle.coordinates) @ np.array(bundle.coordinates).T, atol=1e-12
         )
         before = bound
-    constant, slope, _, _ = bundle.mean()
-    assert constant - domain.gain(float(slope @ slope)) == pytest.approx(before)
+    mean = bundle.mean()
+    assert mean.constant - domain.gain(float(mean.slope @ mean.slope)) == pytest.approx(before)
 
 
 def test_a_run_with_more_cuts_than_are_kept_is_still_valid(monkeypatch):
     problem = make("absolute", "stumps", 1, 0.3)
     whole = train(problem, n_rounds=200).certificate
-    monkeypatch.setattr(certificates, "MAX_CUTS", 4)
+    monkeypatch.setattr("convexboost.inspection.cuts.MAX_CUTS", 4)
     few = train(problem, n_rounds=200).certificate
     assert len(few.constants) == 4
     assert few.ridge().value <= problem.minimum + KNOWN
@@ -521,7 +518,12 @@ def test_polish_within_a_ball():
     bounds = []
     for steps in (0, 20, 400):
         certificate = certify(
-            problem.objective, problem.H, model, offset=problem.offset, radius=problem.d_1, polish=steps
+            problem.objective,
+            problem.H,
+            model,
+            offset=problem.offset,
+            radius=problem.d_1,
+            effort=Effort(polish=steps),
         )
         bounds.append(certificate.ball(problem.d_1).value)
     assert bounds[0] < bounds[1] < bounds[2] <= problem.minimum + KNOWN
@@ -603,7 +605,7 @@ def test_the_exact_optimum_keeps_its_time_limit():
 
 
 def certificate(**options):
-    line = Line(0.4, 0.1, 0.2)
+    line = LinearBound(0.4, 0.1, 0.2)
     parts = {
         "objective": 0.5,
         "average": 0.6,
@@ -707,7 +709,7 @@ def test_a_certificate_changes_no_bit_of_the_model(algorithm, l2, hypotheses):
 @pytest.mark.parametrize("algorithm", list(ALGORITHMS))
 @pytest.mark.parametrize("hypotheses", ["stumps", "additive", "low_rank"])
 def test_stopped_pickled_and_resumed_gives_the_same_certificate(algorithm, hypotheses, monkeypatch):
-    monkeypatch.setattr(certificates, "MAX_CUTS", 5)
+    monkeypatch.setattr("convexboost.inspection.cuts.MAX_CUTS", 5)
 
     def training():
         problem = make("absolute", hypotheses, 1, 0.1)

@@ -29,7 +29,7 @@ class LogFree(Step):
 
     name = "log_free"
 
-    def size(self, t, scores, norm, memory, owed=0.0):
+    def size(self, t, scores, norm, memory):
         return 4 / (scores.constants.strong_convexity * (t + 1))
 
 

@@ -192,8 +192,8 @@ def test_theorem_f(convex, residual):
         scales_gradient=True,
     )
     assert np.allclose(np.diff(o.z, axis=0), -o.h)
-    owed = np.einsum("tr,tr->t", o.delta[:-1], o.g)
-    spent = np.cumsum(o.eta**2 * squares(o.g) + 2 * o.eta * owed)
+    correlation = np.einsum("tr,tr->t", o.delta[:-1], o.g)
+    spent = np.cumsum(o.eta**2 * squares(o.g) + 2 * o.eta * correlation)
     measured = bounds.theorem_f(o.eta, o.h_norm, o.delta_norm, convex.d_1).curve
     assert np.allclose(measured, (convex.d_1**2 + spent) / (2 * np.cumsum(o.eta)))
     assert_below(o.weighted_gap(o.eta), measured)
@@ -211,8 +211,8 @@ def test_polyak_error_feedback(case):
     """Best gap ≤ G d_1/((1−s)√T) (theory 7.2); a dense Δ does not know S, so there it is everything."""
     problem = make(*case)
     o = run(problem, ErrorFeedback(), Polyak(target=problem.minimum), T, scales_gradient=True)
-    squared, owed = squares(o.g), np.einsum("tr,tr->t", o.delta[:-1], o.g)
-    assert np.allclose(o.eta * squared, np.maximum(o.gap - owed, 0), atol=1e-9)
+    squared, correlation = squares(o.g), np.einsum("tr,tr->t", o.delta[:-1], o.g)
+    assert np.allclose(o.eta * squared, np.maximum(o.gap - correlation, 0), atol=1e-9)
     virtual = squares(o.z - o.delta - problem.z_star)
     assert_below(virtual[1:], virtual[:-1] - o.eta**2 * squared)
     bound = bounds.polyak(o.t, problem.d_1, o.g_norm, o.edge).curve
@@ -279,7 +279,7 @@ class LogFree(Step):
 
     name = "log_free"
 
-    def size(self, t, scores, norm, memory, owed=0.0):
+    def size(self, t, scores, norm, memory):
         return 4 / (scores.constants.strong_convexity * (t + 1))
 
 

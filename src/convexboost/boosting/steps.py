@@ -1,8 +1,8 @@
 """Step rules: how far to go along a direction.
 
 A rule is a frozen set of hyper-parameters; what it learns on the way is in `memory`, which belongs to the
-algorithm's state.  `size` gives η_t from the round and the length of the direction; a rule that looks at
-the objective along the direction overrides `__call__` instead.
+algorithm's state.  `size` gives η_t from the round and the length of the direction, `size_before_projection`
+does so for error feedback, and a rule that looks at the objective along the direction overrides `__call__`.
 """
 
 from __future__ import annotations
@@ -14,15 +14,17 @@ from typing import Any, ClassVar
 
 from scipy.optimize import brentq
 
+from convexboost.core.gradients import Gradient
 from convexboost.core.hypotheses import ZERO, Direction, Move
-from convexboost.core.protocols import Constants, Scores
+from convexboost.core.protocols import Constants, Scores, Target
 
 Memory = dict[str, Any]
 
-#: `auto` doubles its first step while that gains so many times as much.
+#: `auto` doubles its first step while that multiplies the gain by at least this factor.
 DOUBLE = 1.1
-#: From this round on `auto` may enlarge the ensemble, by this factor at a time, while more than this share
-#: of the start is left to gain.  Earlier, or closer to the floor, it would buy confidence, not accuracy.
+#: From round ENLARGE_FROM on `auto` may multiply the ensemble by ENLARGE, while more than the share
+#: ENLARGE_ABOVE of what could be gained at the start is left.  Earlier, or closer to the floor, that makes the
+#: scores larger but not more accurate.
 ENLARGE_FROM, ENLARGE, ENLARGE_ABOVE = 20, 2**0.5, 0.3
 
 
@@ -36,16 +38,21 @@ class Step:
     """A rule for the step size."""
 
     name: ClassVar[str]
-    #: False if η_t depends on more than the round and a length, so that dual averaging and error feedback,
-    #: which need it before the projection, cannot use the rule.
+    #: Whether `size` gives η_t.  Dual averaging and error feedback need that; a line search has no `size`.
     is_schedule: ClassVar[bool] = True
 
     def check(self, constants: Constants) -> None:
         """Raise ValueError if the rule needs something of the objective that it does not have."""
 
-    def size(self, t: int, scores: Scores, norm: float, memory: Memory, owed: float = 0.0) -> float:
-        """η_t for round t, a direction of length `norm`, and ⟨∇, e⟩ = `owed` in error feedback."""
+    def size(self, t: int, scores: Scores, norm: float, memory: Memory) -> float:
+        """η_t for round t and a direction of length `norm`."""
         raise NotImplementedError
+
+    def size_before_projection(
+        self, t: int, scores: Scores, gradient: Gradient, residual: Target, memory: Memory
+    ) -> float:
+        """η_t for round t of error feedback, which adds η_t ∇ to the residual e and projects the sum."""
+        return self.size(t, scores, gradient.norm, memory)
 
     def __call__(self, t: int, scores: Scores, h: Direction, memory: Memory) -> Move:
         """Move by −η_t h."""
@@ -63,7 +70,7 @@ class Constant(Step):
     def __post_init__(self) -> None:
         _positive(scale=self.scale)
 
-    def size(self, t: int, scores: Scores, norm: float, memory: Memory, owed: float = 0.0) -> float:
+    def size(self, t: int, scores: Scores, norm: float, memory: Memory) -> float:
         """Return the scale."""
         return self.scale
 
@@ -78,7 +85,7 @@ class InverseSqrt(Step):
     def __post_init__(self) -> None:
         _positive(scale=self.scale)
 
-    def size(self, t: int, scores: Scores, norm: float, memory: Memory, owed: float = 0.0) -> float:
+    def size(self, t: int, scores: Scores, norm: float, memory: Memory) -> float:
         """Return scale/√t."""
         return self.scale / math.sqrt(t)
 
@@ -94,7 +101,7 @@ class InverseTime(Step):
         if self.scale is not None:
             _positive(scale=self.scale)
 
-    def size(self, t: int, scores: Scores, norm: float, memory: Memory, owed: float = 0.0) -> float:
+    def size(self, t: int, scores: Scores, norm: float, memory: Memory) -> float:
         """Return scale/t."""
         return (1.0 / scores.constants.strong_convexity if self.scale is None else self.scale) / t
 
@@ -109,10 +116,10 @@ class InverseTime(Step):
 
 @dataclass(frozen=True)
 class Polyak(Step):
-    """η_t = factor · (R[F] − target − ⟨∇, e⟩)₊/‖h‖²; `target` is R* or a floor of it.
+    """η_t = factor · (R[F] − target)₊/‖h‖²; `target` is R*, or a lower bound of it.
 
-    By default the target is the loss's known minimum.  ⟨∇, e⟩ is what error feedback owes; with it the rule
-    has a proof (Theorem F, Section 7.2).
+    By default the target is the loss's known minimum.  Error feedback has a residual e that is not yet in F;
+    there η_t = factor · (R[F] − target − ⟨∇, e⟩)₊/‖∇‖², which has a proof (Theorem F, Section 7.2).
     """
 
     factor: float = 1.0
@@ -122,11 +129,21 @@ class Polyak(Step):
     def __post_init__(self) -> None:
         _positive(factor=self.factor)
 
-    def size(self, t: int, scores: Scores, norm: float, memory: Memory, owed: float = 0.0) -> float:
+    def size(self, t: int, scores: Scores, norm: float, memory: Memory) -> float:
         """Return the Polyak step."""
+        return self._size(scores, 0.0, norm)
+
+    def size_before_projection(
+        self, t: int, scores: Scores, gradient: Gradient, residual: Target, memory: Memory
+    ) -> float:
+        """Return the Polyak step for F − e."""
+        correlation, squared = residual.inner(gradient)
+        return self._size(scores, correlation, squared**0.5)
+
+    def _size(self, scores: Scores, correlation: float, norm: float) -> float:
         target = scores.constants.minimum if self.target is None else self.target
         assert target is not None  # checked
-        gap = scores.value() - target - owed
+        gap = scores.value() - target - correlation
         return self.factor * max(gap, 0.0) / (norm * norm) if norm > 0.0 else 0.0
 
     def check(self, constants: Constants) -> None:
@@ -147,7 +164,7 @@ class AdaNorm(Step):
     def __post_init__(self) -> None:
         _positive(scale=self.scale)
 
-    def size(self, t: int, scores: Scores, norm: float, memory: Memory, owed: float = 0.0) -> float:
+    def size(self, t: int, scores: Scores, norm: float, memory: Memory) -> float:
         """Return scale over the root of the sum of squares so far."""
         memory["squares"] = memory.get("squares", 0.0) + norm * norm
         return self.scale / math.sqrt(memory["squares"]) if memory["squares"] > 0.0 else 0.0
@@ -173,13 +190,12 @@ class LineSearch(Step):
 
 @dataclass(frozen=True)
 class Refit(Step):
-    """`rate` times leaf values that lower R most; Δ still loses the projection.
+    """`rate` times the leaf values that lower R most; the projection is still what is subtracted from Δ.
 
-    Exact, leaf by leaf, where the loss has a formula (squared and absolute error, quantiles, hinge); a Newton
-    step, shortened so that R cannot rise, for softmax, logistic, exponential and poisson; a search along each
-    leaf's gradient for other losses of single rows; a proximal step in the values of all leaves where rows
-    are coupled (losses/_refit.py).  For a direction without leaves, the best step for the whole of it.  R
-    never rises for a rate of at most 1.
+    The loss chooses how the values are found (losses/_refit.py): a formula for each leaf, a Newton step that
+    is shortened so that R cannot rise, a search along the gradient of each leaf, or, where rows are coupled,
+    a proximal step in the values of all leaves.  A direction without leaves gets the best step for the whole
+    of it.  R never rises for a rate of at most 1.
     """
 
     rate: float = 0.1
@@ -232,22 +248,23 @@ class Auto(Step):
     Theorem A'' wants a ≈ D/√2, where D is the distance to the optimum.  By convexity D ≥ (R − R*)/‖∇‖, so a
     starts at (R − floor)/(√2 ‖∇‖), R − floor being what can be gained (`Scores.gap`); it is doubled while the
     first step then gains at least a tenth more (the stronger the learner, the further it pays to go).  Half
-    the distance travelled takes over when it is larger (looked up in rounds 3, 4, 5, 7, 9, 12, …, each a
-    quarter later).  From round 20 on, in the same rounds, the whole ensemble is enlarged by √2 if that lowers
-    the objective and this is still far from its floor: one evaluation and no weak learner, to make up for a
-    scale that was too small.  Nothing depends on the units of y, or on a constant in the loss.
+    the distance travelled replaces it when that is larger, checked in rounds 3, 4, 5, 7, 9, 12, …, each a
+    quarter later than the one before.  From round 20 on the whole ensemble is enlarged by √2 in these rounds
+    if that lowers the objective and this is still far from its floor.  That costs one evaluation and no weak
+    learner, and makes up for a scale that was too small.  Nothing depends on the units of y, or on a constant
+    that is added to the loss.
     """
 
     name: ClassVar[str] = "auto"
 
-    def size(self, t: int, scores: Scores, norm: float, memory: Memory, owed: float = 0.0) -> float:
+    def size(self, t: int, scores: Scores, norm: float, memory: Memory) -> float:
         """Return a_t over the root of the sum of squares so far; `a` follows the distance travelled."""
         self._begin(scores, memory)
         self._follow(t, scores, memory, enlarge=False)
         return self._eta(norm, memory)
 
     def __call__(self, t: int, scores: Scores, h: Direction, memory: Memory) -> Move:
-        """Move by −η_t h, and now and then enlarge the ensemble."""
+        """Move by −η_t h; in some rounds enlarge the ensemble too."""
         self._begin(scores, memory, h)
         shrink = self._follow(t, scores, memory, enlarge=True)
         eta = self._eta(h.norm, memory)

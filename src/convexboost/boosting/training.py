@@ -24,7 +24,8 @@ from convexboost.core.protocols import HypothesisSet, Objective, Scores
 from convexboost.core.space import Array
 from convexboost.core.text import brief
 from convexboost.core.tolerances import ROUNDING, as_good_as
-from convexboost.inspection.certificates import Certificate, Watch
+from convexboost.inspection.certificates import Certificate
+from convexboost.inspection.tracker import BoundTracker
 from convexboost.registry import resolve
 
 OUTPUTS = ("last", "best", "average")
@@ -162,7 +163,7 @@ class Training:
         step.check(F.constants)
         algorithm.check(step, F.constants)
         self.algorithm, self.validation, self.gap = algorithm, validation, stop_when_gap_below
-        self.watch = Watch(objective, hypotheses) if certificate or stop_when_gap_below > 0.0 else None
+        self.watch = BoundTracker(objective, hypotheses) if certificate or stop_when_gap_below > 0.0 else None
         self.n_rounds, self.n_iter_no_change = n_rounds, n_iter_no_change
         self.model = AdditiveModel(start, hypotheses.mapper)
         self.progress = State(F, hypotheses, objective.n_outputs, step, rng, budget=max_weak_learners)

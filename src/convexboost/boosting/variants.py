@@ -63,8 +63,7 @@ class ErrorFeedback:
         s.t += 1
         e = s.target = s.target or s.zero()
         gradient = s.F.gradient()
-        owed, squared = e.inner(gradient) if s.step.name == "polyak" else (0.0, gradient.norm * gradient.norm)
-        eta = s.step.size(s.t, s.F, squared**0.5, s.memory, owed)
+        eta = s.step.size_before_projection(s.t, s.F, gradient, e, s.memory)
         e.add(gradient, eta)
         h = e.project(s.rng)
         move = Move(-h, eta)

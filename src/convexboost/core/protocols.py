@@ -33,6 +33,16 @@ class Objective(Protocol):
     def n_outputs(self) -> int: ...
     @property
     def constants(self) -> Constants: ...
+    @property
+    def l2(self) -> float:
+        """Return the weight of the ridge term (l2/2) ‖F − start‖² that R contains."""
+
+    @property
+    def envelope(self) -> float:
+        """Return how many Polyak steps wide the Moreau envelope is whose gradients are taken; 0: R's own."""
+
+    def loss_constants(self) -> Constants:
+        """Return what is known of R without the ridge term."""
 
     def start(self) -> Array:
         """Return the best constant function, shape (n_outputs,)."""

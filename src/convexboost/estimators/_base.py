@@ -47,7 +47,7 @@ from convexboost.estimators._frames import (
     unmasked,
 )
 from convexboost.inspection.certificates import Certificate
-from convexboost.inspection.certify import certify
+from convexboost.inspection.certify import Effort, certify
 from convexboost.inspection.diagnosis import (
     NO_VALIDATION,
     Diagnosis,
@@ -366,10 +366,7 @@ class BaseConvexBoost(BaseEstimator):
             offset=rows.offset,
             radius=radius,
             weight=weight,
-            exact=exact,
-            polish=polish,
-            time_limit=time_limit,
-            max_nonzeros=max_nonzeros,
+            effort=Effort(exact, polish, time_limit, max_nonzeros),
         )
 
     def _bind(self, learner: Learner, rows: Rows, space: FunctionSpace, mapper: Any = None) -> Any:

@@ -24,7 +24,7 @@ from scipy.optimize import linprog
 
 from convexboost.core.protocols import HypothesisSet
 from convexboost.core.space import Array
-from convexboost.inspection.certificates import VALUE_ROUNDING
+from convexboost.inspection.cuts import VALUE_ROUNDING
 from convexboost.losses._pieces import Pieces
 
 #: Coefficients of a program that takes seconds to minutes.

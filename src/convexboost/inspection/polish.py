@@ -21,19 +21,20 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from convexboost.core.gradients import Gradient
-from convexboost.core.protocols import HypothesisSet, Target
+from convexboost.core.protocols import HypothesisSet, Objective, Target
 from convexboost.core.space import Array, FunctionSpace
 from convexboost.core.tolerances import KINK
-from convexboost.inspection.certificates import (
+from convexboost.inspection.certificates import Attained
+from convexboost.inspection.cuts import (
     FEW,
     MANY,
     VALUE_ROUNDING,
-    Attained,
+    AllModels,
     Ball,
     Bundle,
+    Cut,
     Domain,
-    Line,
-    Ridge,
+    LinearBound,
     constant_error,
     lipschitz,
 )
@@ -50,15 +51,11 @@ BESIDE = 8.0 * KINK
 MAX_SIDES = 4
 
 
-class RowLoss(Protocol):
+class RowObjective(Objective, Protocol):
     """What polishing needs of an objective: the loss at any scores of the rows."""
 
     @property
-    def n_outputs(self) -> int: ...
-    @property
     def space(self) -> FunctionSpace: ...
-    @property
-    def l2(self) -> float: ...
 
     def value(self, F: Array) -> float:
         """R[F] without the ridge term."""
@@ -76,24 +73,16 @@ class RowLoss(Protocol):
         """Return slopes near U that the losses of the rows have, and −l* + ⟨u, F⟩ for each row."""
 
 
-class Cut(NamedTuple):
-    """A lower bound of the loss on f₀ + span(H): constant + ⟨slope, f − f₀⟩."""
+class RowCut(NamedTuple):
+    """A cut, and the subgradient u at the rows that it was made of."""
 
-    constant: float
-    slope: Array  #: Πu in coordinates, (rank, n_outputs)
-    rows: Array  #: u
-    slack: float  #: the rounding error of its length
-    light: float  #: the length of u on the rows that its coordinates may not show
+    cut: Cut
+    u: Array  #: (n_samples, n_outputs)
 
     @property
-    def parts(self) -> tuple[float, Array, float, float]:
-        """Return what a `Bundle` keeps of it."""
-        return self.constant, self.slope.ravel(), self.slack, self.light
-
-    @property
-    def length(self) -> float:
-        """‖Πu‖ at most."""
-        return math.hypot(float(np.linalg.norm(self.slope)), self.light) + self.slack
+    def slope(self) -> Array:
+        """Πu in coordinates, (rank, n_outputs)."""
+        return self.cut.slope.reshape(-1, self.u.shape[1])
 
 
 class Polish:
@@ -105,7 +94,7 @@ class Polish:
 
     def __init__(
         self,
-        objective: RowLoss,
+        objective: RowObjective,
         hypotheses: HypothesisSet,
         base: Array,
         F: Array,
@@ -118,11 +107,11 @@ class Polish:
         self.loss, self.hypotheses, self.bundle, self.weight = objective, hypotheses, bundle, weight
         self.base = np.empty(F.shape)
         self.base[:] = base
-        self.domain: Domain = Ridge(objective.l2) if objective.l2 > 0.0 else Ball(float(radius or 0.0))
+        self.domain: Domain = AllModels(objective.l2) if objective.l2 > 0.0 else Ball(float(radius or 0.0))
         self.met = Attained(math.inf)  #: the best model found on the way, within the domain
         self.lower = -math.inf
-        self.best: Cut | None = None  #: the best single cut
-        self.line: Line | None = None  #: the best for C1', if a `weight` is given
+        self.best: RowCut | None = None  #: the best single cut
+        self.line: LinearBound | None = None  #: the best for C1', if a `weight` is given
         self._steepest, self._height = lipschitz(objective), objective.space.norm(self.base)
         self._start = objective.value(self.base)
         value, G = objective.evaluate(F)
@@ -145,10 +134,10 @@ class Polish:
         if self.loss.prox(self.base, 1.0) is not None:
             ways.append(self._ascend())
         for step, way in enumerate(itertools.islice(itertools.cycle(ways), steps), 1):
-            cut = next(way)
-            bound = cut.constant - self.domain.gain(cut.length**2)
+            found = next(way)
+            bound = found.cut.constant - self.domain.gain(found.cut.length**2)
             if bound > self.lower:
-                self.lower, self.best = bound, cut
+                self.lower, self.best = bound, found
             if step % SEARCH == 0:
                 self.lower = max(self.lower, self.bundle.improve(self.domain, MANY))
             gap = self.objective - self.lower
@@ -157,11 +146,11 @@ class Polish:
                 break
         return self.lower
 
-    def _ascend(self) -> Iterator[Cut]:
+    def _ascend(self) -> Iterator[RowCut]:
         """Accelerated proximal ascent, with restarts (O'Donoghue and Candès)."""
-        cut = self._first
-        assert cut is not None
-        u, slope = cut.rows, cut.slope
+        first = self._first
+        assert first is not None
+        u, slope = first.u, first.slope
         w, w_slope, momentum, size = u, slope, 1.0, self._size(slope)
         for step in itertools.count(1):
             point = self._at(w_slope / -size) + w / size
@@ -169,21 +158,21 @@ class Polish:
             assert X is not None
             found = self._near(size * (point - X), X, np.abs(point))
             yield found
-            if np.einsum("nk,nk->", found.rows - u, w - found.rows) > 0.0:
+            if np.einsum("nk,nk->", found.u - u, w - found.u) > 0.0:
                 momentum = 1.0
             if step % PERIOD == 0:
                 self._keep(found)
                 momentum, size = (momentum, size) if self.loss.l2 > 0.0 else (1.0, self._size(found.slope))
             after = (1.0 + math.sqrt(1.0 + 4.0 * momentum * momentum)) / 2.0
             ahead, momentum = (momentum - 1.0) / after, after
-            w = found.rows + ahead * (found.rows - u)
+            w = found.u + ahead * (found.u - u)
             w_slope = found.slope + ahead * (found.slope - slope)
-            u, slope = found.rows, found.slope
+            u, slope = found.u, found.slope
 
-    def _minimise(self) -> Iterator[Cut]:
+    def _minimise(self) -> Iterator[RowCut]:
         """Cutting planes: a new cut where the best mean of those known is smallest."""
         while True:
-            slope = self.bundle.mean()[1].reshape(-1, self.loss.n_outputs)
+            slope = self.bundle.mean().slope.reshape(-1, self.loss.n_outputs)
             F = self._at(slope / -self._size(slope))
             cut = self._cut_at(*self.loss.evaluate(F), F)
             assert cut is not None
@@ -200,12 +189,12 @@ class Polish:
         self.hypotheses.at(coordinates).add_to(F, self.hypotheses.inputs)
         distance, length = self.loss.space.norm(F - self.base), float(np.linalg.norm(coordinates))
         # the length, since F − f₀ has lost its digits where f₀ is large
-        if self.loss.l2 > 0.0 or length <= getattr(self.domain, "radius", 0.0) * (1.0 + 1e-9):
+        if length <= self.domain.radius * (1.0 + 1e-9):
             value = self.loss.value(F) + self.loss.l2 / 2.0 * distance**2
             self.met = min(self.met, Attained(value, distance))
         return F
 
-    def _near(self, wanted: Array, X: Array, reach: Array) -> Cut:
+    def _near(self, wanted: Array, X: Array, reach: Array) -> RowCut:
         """Return the cut at X whose u is near the one wanted.
 
         Where the loss knows its conjugate, that is the constant of any u.  Else u is made of subgradients at
@@ -236,7 +225,7 @@ class Polish:
         assert cut is not None
         return cut
 
-    def _supported(self, u: Array, values: Array) -> Cut:
+    def _supported(self, u: Array, values: Array) -> RowCut:
         """Return the cut with slopes u and these values of the rows at f₀."""
         error = self._error(self._start, self.loss.space.norm(u), self._height)
         cut = self._cut(self.loss.space.mean(values) - error, u)
@@ -248,7 +237,7 @@ class Polish:
         losses, G = self.loss.losses(F)
         return G, losses - np.einsum("nk,nk->n", G, F - self.base)
 
-    def _cut_at(self, value: float, G: Array, F: Array) -> Cut | None:
+    def _cut_at(self, value: float, G: Array, F: Array) -> RowCut | None:
         """Return the cut at F, None where span(H) is too large to be known."""
         space = self.loss.space
         error = self._error(value, space.norm(G), space.norm(F))
@@ -257,34 +246,31 @@ class Polish:
     def _error(self, value: float, slope: float, magnitude: float) -> float:
         return constant_error(value, max(slope, self._steepest), max(magnitude, self._height))
 
-    def _cut(self, constant: float, u: Array) -> Cut | None:
+    def _cut(self, constant: float, u: Array) -> RowCut | None:
         target, gradient = self.hypotheses.zero(self.loss.n_outputs), Gradient(u, self.loss.space)
         target.add(gradient)
         slope = target.coordinates(even_if_slow=True)
         if slope is None:
             return None
-        slack, light = (
-            (VALUE_ROUNDING + self.hypotheses.rounding) * gradient.norm,
-            self.hypotheses.light(gradient),
-        )
-        self._note(constant, slope, slack, light, target)
-        return Cut(constant, slope, u, slack, light)
+        slack = (VALUE_ROUNDING + self.hypotheses.rounding) * gradient.norm
+        cut = Cut(constant, slope.ravel(), slack, self.hypotheses.light(gradient))
+        self._note(cut, target)
+        return RowCut(cut, u)
 
-    def _keep(self, cut: Cut) -> None:
-        self.bundle.append(*cut.parts)
+    def _keep(self, found: RowCut) -> None:
+        self.bundle.append(found.cut)
         self.lower = max(self.lower, self.bundle.improve(self.domain, FEW))
         if self.weight is not None:
-            constant, slope, slack, light = self.bundle.mean()
-            target = self.hypotheses.zero(self.loss.n_outputs)
-            target.subtract(self.hypotheses.at(-slope))
-            self._note(constant, slope, slack, light, target)
+            mean, target = self.bundle.mean(), self.hypotheses.zero(self.loss.n_outputs)
+            target.subtract(self.hypotheses.at(-mean.slope))
+            self._note(mean, target)
 
-    def _note(self, constant: float, slope: Array, slack: float, light: float, target: Target) -> None:
-        """Keep the line if it is the best for C1'."""
+    def _note(self, cut: Cut, target: Target) -> None:
+        """Keep the line of a cut if it is the best for C1'."""
         strength = None if self.weight is None else target.strength()
         if self.weight is None or strength is None:
             return
-        line = Line.of(constant, slope, slack, light, strength)
+        line = cut.line(strength)
         if self.line is None or line.atoms(self.weight) > self.line.atoms(self.weight):
             self.line = line
 

@@ -75,8 +75,8 @@ class Miser(WorstCase):
 
     It goes through the points in a fixed order and answers with Δ itself at the first of them, 0 at the
     others, until the edge is γ; the last point is taken in part.  (Where the first alone is too good, the
-    next one gets the wrong sign.)  So it is blind to the later points until what is owed there outweighs the
-    earlier ones, and Algorithm 1, which forgets what is owed, never hears of them.
+    next one gets the wrong sign.)  So it does not see the later points until their part of Δ outweighs that
+    of the earlier ones.  Algorithm 1 forgets that part in every round, so it never gets there.
     """
 
     def __init__(self, space: FunctionSpace, edge: float, seed: int | None = None) -> None:
