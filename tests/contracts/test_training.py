@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import pickle
 import zlib
 from dataclasses import asdict
@@ -103,9 +102,7 @@ class Run:
             offset=None,
             validation=validation,
             n_rounds=ROUNDS,
-            max_weak_learners=math.inf,
-            n_iter_no_change=math.inf,
-            rng=np.random.default_rng(0),
+            random_state=0,
         )
 
 

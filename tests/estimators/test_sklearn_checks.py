@@ -22,8 +22,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import _num_samples
 
 from convexboost import ConvexBoostClassifier, ConvexBoostRanker, ConvexBoostRegressor
+from convexboost.boosting.options import OUTPUTS
 from convexboost.boosting.steps import STEPS
-from convexboost.boosting.training import OUTPUTS
 from convexboost.boosting.variants import ALGORITHMS
 from convexboost.learners.additive import Additive
 from convexboost.learners.stump import Stump
