@@ -613,12 +613,13 @@ def declared(problem):
     found = {name: getattr(objective.constants, name) for name in Constants.__dataclass_fields__}
     found["strong_convexity"] = objective.constants.strong_convexity or None
     flags = ["takes_groups", "needs_groups", "whole_groups", "reweights", "one_target", "positive_only"]
-    flags += ["has_link", "has_best_constant"]
+    flags += ["has_link"]
     if problem.is_row_wise:
         flags += ["has_prox", "has_support", "has_pieces", "has_curvatures", "has_best_shifts"]
-        flags += ["couples_outputs"]
+        flags += ["has_best_constant", "couples_outputs"]
     else:
         found["pieces"] = objective.has_pieces or None
+        found["best_constant"] = type(objective).start is not BoundLoss.start or None
     for flag in flags:
         found[flag.removeprefix("has_")] = getattr(loss, flag) or None
     return {name for name, value in found.items() if value is not None}
