@@ -174,8 +174,7 @@ class Training:
 
     >>> import pickle
     >>> import numpy as np
-    >>> from convexboost import FunctionSpace
-    >>> from convexboost.boosting.training import Training
+    >>> from convexboost import FunctionSpace, Training
     >>> from convexboost.learners.stump import Stump
     >>> from convexboost.losses.absolute import Absolute
     >>> X = np.random.default_rng(0).normal(size=(100, 2))

@@ -109,11 +109,21 @@ class Ray:
         return self.value(a)
 
 
+class PreparedInputs(Protocol):
+    """Rows as hypotheses read them; what else they offer is between a learner and its hypotheses."""
+
+    @property
+    def n_threads(self) -> int:
+        """Return how many threads may work on the rows."""
+
+    def __len__(self) -> int: ...
+
+
 class Mapper(ABC):
     """Turns a user's X into what hypotheses read: binned columns, or X itself."""
 
     @abstractmethod
-    def prepare(self, X: Any) -> Any:
+    def prepare(self, X: Any) -> PreparedInputs:
         """Return X as hypotheses read it."""
 
     @property

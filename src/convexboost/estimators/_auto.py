@@ -14,7 +14,7 @@ from convexboost.core.space import Array
 from convexboost.estimators._input import Data, EstimatorInput, Given, Rows
 from convexboost.estimators._validation import LONGER_FOR_CLASSES, best_round
 from convexboost.learners._learner import Learner
-from convexboost.losses._loss import Loss, RowLoss
+from convexboost.losses._loss import Loss
 from convexboost.losses._objective import BoundLoss
 from convexboost.registry import resolve
 
@@ -152,6 +152,6 @@ def _finds_rounds(model: EstimatorInput, given: Given, data: Data, loss: Loss, l
     """
     certifies = model.certificate or model.stop_when_gap_below is not None
     fixed = given.X_val is not None or given.offset is not None or certifies or model.output == "average"
-    splits = isinstance(loss, RowLoss) or model._has_whole_groups(data.whole, loss)
-    judges = model._task != "classification" or loss.find_link() is not None
+    splits = not loss.couples_rows or model._has_whole_groups(data.whole, loss)
+    judges = model._task != "classification" or loss.has_link
     return model._is_auto("early_stopping") and learner.auto.finds_rounds and splits and judges and not fixed

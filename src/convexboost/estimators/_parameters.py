@@ -14,8 +14,7 @@ from convexboost.boosting.options import OUTPUTS, Options
 from convexboost.core.protocols import Constants
 from convexboost.learners._learner import Learner
 from convexboost.learners._specs import as_learner
-from convexboost.losses._calculus import Coupling, Ridge
-from convexboost.losses._custom import as_loss, is_custom
+from convexboost.losses._custom import as_loss, can_be_loss
 from convexboost.losses._loss import Loss
 from convexboost.registry import NamedParts, available, resolve
 
@@ -76,10 +75,10 @@ class EstimatorParameters(NamedParts, BaseEstimator):
         classes = available("convexboost.losses")
         fitting = [name for name, cls in classes.items() if cls.task in self._tasks]
         loss = resolve("loss", self.loss, classes, fitting)
-        if isinstance(loss, Coupling | Ridge):
+        if isinstance(loss, Loss) and not loss.has_targets:
             raise ValueError(f"`loss` {loss!r} has no targets: add it to a loss")
         if not isinstance(loss, Loss):
-            if not is_custom(loss):
+            if not can_be_loss(loss):
                 raise ValueError(
                     "`loss` must be a name, a Loss, or an object with a method `evaluate`, `total` or "
                     f"`value`, got {self.loss!r}"
@@ -166,7 +165,8 @@ class EstimatorParameters(NamedParts, BaseEstimator):
             refuse("validation_fraction", "rows to hold out, but `X_val` was given")
         if not self._is_auto("early_stopping") and not self.early_stopping:
             refuse("n_iter_no_change", "`early_stopping`, got False")
-        if self.categorical_features is not None and not learner.uses_categories:
+        none = self.categorical_features is None or np.size(self.categorical_features) == 0
+        if not none and not learner.uses_categories:
             refuse("categorical_features", f"a learner that uses categories, got `learner`={self.learner!r}")
         if not self._is_auto("learning_rate"):
             self._check_learning_rate()

@@ -27,7 +27,7 @@ from convexboost.estimators._input import Given
 
 def _has_link(estimator: ConvexBoostClassifier) -> bool:
     loss = vars(estimator).get("loss_") or estimator._loss()
-    if loss.find_link() is None:
+    if not loss.has_link:
         raise AttributeError(
             f"`loss` {estimator.loss!r} gives no probabilities; use loss='softmax', or calibrate"
         )
@@ -249,7 +249,7 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
     def predict_proba(self, X: Any) -> Array:
         """Return the probability of each class."""
         check_is_fitted(self)
-        return _probabilities(self._link(self._scores(X)))
+        return _probabilities(self.loss_.link(self._scores(X)))
 
     @available_if(_has_link)
     def predict_log_proba(self, X: Any) -> Array:
@@ -269,12 +269,7 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
     def staged_predict_proba(self, X: Any) -> Iterator[Array]:
         """Yield the class probabilities after each round."""
         for F in self._staged_scores(X):
-            yield _probabilities(self._link(F))
-
-    def _link(self, F: Array) -> Array:
-        link = self.loss_.find_link()
-        assert link is not None  # or the method is not there
-        return link(F)
+            yield _probabilities(self.loss_.link(F))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -332,10 +327,9 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
         loss = self._loss()
         n_classes = len(self.classes_)
         if loss.task == "binary" and n_classes > 2:
-            instead = getattr(loss, "multiclass", "softmax")
             # The second sentence is what scikit-learn's checks look for.
             raise ValueError(
-                f"`loss` {self.loss!r} is for two classes, but `y` has {n_classes}: use {instead!r}. "
+                f"`loss` {self.loss!r} is for two classes, but `y` has {n_classes}: use {loss.multiclass!r}. "
                 "Only binary classification is supported."
             )
         return self._class_numbers(y), n_classes

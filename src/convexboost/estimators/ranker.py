@@ -294,8 +294,7 @@ class ConvexBoostRanker(BaseConvexBoost):
         return super().diagnose()
 
     def _shape(self, F: Array) -> Array:
-        link = self.loss_.find_link()
-        F = F if link is None else link(F)
+        F = self.loss_.link(F) if self.loss_.has_link else F
         return F[:, 0] if F.ndim == 2 and F.shape[1] == 1 else F
 
     def _groups(self, loss: Loss, groups: Any, X: Any, suffix: str = "") -> Groups:

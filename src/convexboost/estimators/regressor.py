@@ -242,8 +242,7 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
         return 1.0 - loss / best if best > 0.0 else float(loss <= 0.0)
 
     def _shape(self, F: Array) -> Array:
-        link = self.loss_.find_link()
-        F = F if link is None else link(F)
+        F = self.loss_.link(F) if self.loss_.has_link else F
         return F[:, 0] if self._one_dimensional and F.shape[1] == 1 else F
 
     def _check_targets(self, y: Any) -> Array:
@@ -271,10 +270,11 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
         try:
             loss = self._loss()
         except ValueError:  # reported by fit
-            loss = None
-        tags.target_tags.multi_output = not getattr(loss, "one_target", False)
-        tags.target_tags.positive_only = getattr(loss, "positive_only", False)
+            return tags
+        tags.target_tags.multi_output = not loss.one_target
+        tags.target_tags.positive_only = loss.positive_only
         return tags

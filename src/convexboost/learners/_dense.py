@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -23,6 +23,8 @@ class RawInputs:
 
     X: Any
     _last: tuple[DenseHypothesis, Array] | None = field(default=None, repr=False)
+
+    n_threads: ClassVar[int] = 1
 
     __repr__ = brief
 

@@ -23,6 +23,7 @@ class EpsilonInsensitive(RowLoss):
 
     name: ClassVar[str] = "epsilon_insensitive"
     task: ClassVar[str] = "regression"
+    has_best_constant = has_best_shifts = has_prox = has_support = has_pieces = True
 
     def __post_init__(self) -> None:
         if self.epsilon != 0 and not is_positive(self.epsilon):

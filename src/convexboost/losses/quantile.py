@@ -24,6 +24,7 @@ class Quantile(RowLoss):
 
     name: ClassVar[str] = "quantile"
     task: ClassVar[str] = "regression"
+    has_best_constant = has_best_shifts = has_prox = has_support = has_pieces = True
 
     def __post_init__(self) -> None:
         if not 0 < self.quantile < 1:

@@ -110,6 +110,11 @@ class Structures(BoundLoss):
     labels: NDArray[Any]  #: of each row
     omega: Array  #: the weight of each structure
 
+    @property
+    def source(self) -> Structured:
+        """Return the loss."""
+        return self.loss
+
     def evaluate(self, F: Array) -> tuple[float, Array]:
         """R[F] and a subgradient: ω_i (μ(ŷ) − μ(y))/p."""
         value, partials = 0.0, np.empty(F.shape)
