@@ -13,13 +13,11 @@ from convexboost import ConvexBoostClassifier, ConvexBoostRegressor, FunctionSpa
 from convexboost.checks import LossError, LossWarning, watch
 from convexboost.checks._mistakes import search
 from convexboost.checks._trial import Trial, quiet
-from convexboost.checks._watch import WATCHED, Watched
+from convexboost.checks._watch import WATCHED, Observer
 from convexboost.inspection.certify import certify
 from convexboost.learners.stump import Stump
 from convexboost.losses import Absolute, HalfSquared, MulticlassHinge, Quantile, Ridge, Softmax, maximum
 from convexboost.losses._custom import as_loss
-from convexboost.losses._objective import Pointwise
-from convexboost.losses._reweighted import Reweighted
 from convexboost.registry import available
 
 N = 60
@@ -1049,11 +1047,28 @@ def test_watching_ends():
         assert calls[rounds, True, "objective"] == calls[rounds, False, "objective"]
 
 
+@pytest.mark.parametrize(
+    "make", [lambda **more: rows(half_squared, **more), lambda **more: total(mean, **more)]
+)
+def test_what_is_declared_wrongly_is_not_blamed_on_another_method(make):
+    y = problem("one")[0]
+    with pytest.raises(LossError, match=r"^Mine: `link` returns shape \(59, 1\)"):
+        check_loss(make(link=lambda F: F[1:]), y)
+    with pytest.raises(LossError, match=r"^Mine: `start` returns 1000"):
+        check_loss(make(start=lambda y, weight: np.array([1000.0])), y)
+    with pytest.raises(LossError, match=r"^Mine: the declared minimum 5 is wrong"):
+        check_loss(make(constants={"minimum": 5.0}), y)
+
+
+def mean(F, y, weight):
+    return float(weight @ half_squared(F, y)[0]), weight[:, None] * (F - y)
+
+
 def test_losses_of_the_library_are_not_watched():
     objective, _ = bound(Absolute(), problem("one")[0])
     assert watch(objective) is objective
     mixed, _ = bound(Absolute() + as_loss(rows(huber)), problem("one")[0])
-    assert isinstance(watch(mixed), Watched)
+    assert isinstance(watch(mixed).observer, Observer)
 
 
 def test_a_watched_objective_is_the_objective():
@@ -1067,7 +1082,7 @@ def test_a_watched_objective_is_the_objective():
         np.testing.assert_array_equal(watched.evaluate(F)[1], objective.evaluate(F)[1])
         np.testing.assert_array_equal(watched.start(), objective.start())
         np.testing.assert_array_equal(watched.prox(F, 1.0), objective.prox(F, 1.0))
-        assert watched.pieces() is None
+        assert not watched.has_pieces
         scores = [o.scores(None, np.zeros(1), F) for o in (objective, watched)]
         assert scores[0].rescaled(0.5) == scores[1].rescaled(0.5)
         assert watched.with_l2(1.0).constants.strong_convexity == 2.0
@@ -1090,8 +1105,7 @@ def test_the_first_rounds_are_watched(wrong, what):
     objective = watch(bound(total(half), y)[0])
     scores = objective.scores(None, np.zeros(1))
     scores.value()
-    bad = bound(total(wrong), y)[0]
-    object.__setattr__(objective, "inner", bad)  # what it says from now on
+    object.__setattr__(objective, "loss", as_loss(total(wrong)))  # what it says from now on
     scores.restore((np.full((N, 1), 100.0), []))
     with pytest.raises(LossError, match=f"{what}.*check_loss"):
         scores.value()
@@ -1107,34 +1121,12 @@ def test_a_bump_between_rounds_is_a_warning():
         R, G = half(F, y)
         return R + 500 * np.cos(F.mean() / 10), G - 50 * np.sin(F.mean() / 10) / len(F)
 
-    object.__setattr__(objective, "inner", bound(total(bumpy), y)[0])
+    object.__setattr__(objective, "loss", as_loss(total(bumpy)))
     scores.restore((np.full((N, 1), 66.0), []))
     with pytest.warns(LossWarning, match="not convex: between the scores of two rounds"):
         scores.value()
     scores.restore((np.full((N, 1), 60.0), []))
     scores.value()  # once is enough
-
-
-def test_a_watched_loss_answers_like_the_loss_itself():
-    """Every method that losses of single rows answer in their own way is passed on."""
-    own = {
-        name
-        for cls in (Pointwise, Reweighted)
-        for name, f in vars(cls).items()
-        if callable(f) and name[0] != "_"
-    }
-    unused = {
-        "part",
-        "take",
-        "kinds",
-        "reweight",
-        "tie",
-        "lowest_losses",
-        "slopes_left",
-        "sharp",
-        "best_shift",
-    }
-    assert own - unused <= set(vars(Watched))
 
 
 def test_a_watched_loss_is_certified():

@@ -17,7 +17,7 @@ from convexboost.checks._report import LossError, LossWarning, Report
 from convexboost.checks._trial import Trial, quiet
 from convexboost.checks._watch import watch
 from convexboost.core.space import Array, FunctionSpace
-from convexboost.losses._custom import CustomBoundLoss, as_loss
+from convexboost.losses._custom import as_loss
 from convexboost.losses._groups import Groups
 from convexboost.losses._loss import Loss
 from convexboost.registry import available, resolve
@@ -70,7 +70,7 @@ def check_loss(
         rng = np.random.default_rng(random_state).spawn(1)[0]
         trial = search(Trial(objective, loss, rng, thorough=True))
         check_weights(trial, bind, given is not None)
-        if isinstance(objective, CustomBoundLoss) and sample_weight is None:
+        if trial.method and not trial.by_rows and sample_weight is None:
             look(
                 bind(np.arange(n), np.resize([1.0, 2.0, 3.0], n))
             )  # the gradient may use weights unlike the value

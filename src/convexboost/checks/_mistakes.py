@@ -18,7 +18,7 @@ from convexboost.checks._report import DoubtfulError, LossError
 from convexboost.checks._trial import SINGLE, Point, Trial
 from convexboost.core.space import Array
 from convexboost.losses._loss import Loss
-from convexboost.losses._objective import BoundLoss, Pointwise
+from convexboost.losses._objective import BoundLoss
 
 
 def look(objective: BoundLoss, loss: Loss | None = None) -> Trial:
@@ -153,8 +153,8 @@ def explain_shape(trial: Trial, error: ValueError, F: Array) -> None:
     if trial.method == "value":  # torch
         hint = "Sum over the outputs, value.sum(dim=1), for a loss per row, or over everything."
     elif trial.method:
-        extras = getattr(trial.objective, "extras", {})
-        found = getattr(trial.loss.user, trial.method)(F, trial.y, **extras)  # may be where the error is from
+        method = getattr(trial.loss.user, trial.method)  # may be where the error is from
+        found = method(F, trial.y, **trial.objective.extras)
         hint = shape_hint(trial, found)
     if hint:
         raise LossError(f"{error}. {hint}") from None
@@ -168,11 +168,12 @@ def _is_single(x: Array) -> bool:
 def other_rows(trial: Trial, point: Point) -> None:
     """The loss of a row is its own: other rows do not change it."""
     n = trial.shape[0]
-    if not isinstance(trial.objective, Pointwise) or n < 3:
+    by_rows = trial.objective.by_rows
+    if by_rows is None or n < 3:
         return
     rows = np.arange(0, n, 2)
     try:
-        part = trial.objective.loss.evaluate(point.F[rows], trial.y[rows])[0]
+        part = by_rows.loss.evaluate(point.F[rows], trial.y[rows])[0]
     except (ValueError, IndexError) as error:
         hint = "It is called with blocks of rows; do not keep arrays of all rows in the object."
         trial.fail(f"it fails on {len(rows)} of the {n} rows ({error})", hint)
