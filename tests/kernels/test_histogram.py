@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from convexboost.kernels import histogram
+from convexboost.core.space import FunctionSpace
+from convexboost.kernels import histogram, parallel
 from convexboost.kernels.histogram import (
     DenseBins,
     add_pairs,
@@ -10,7 +11,7 @@ from convexboost.kernels.histogram import (
     add_rows_sparse,
     fixed_point_factor,
 )
-from convexboost.kernels.leaves import N_TABLES, add_exact_leaf_sums, add_leaf_sums, leaf_tables
+from convexboost.kernels.leaves import leaf_sums
 from convexboost.kernels.lookup import add_lookup
 from tests import reference
 from tests.kernels.conftest import Binned
@@ -100,18 +101,15 @@ def test_largest_mean_does_not_overflow():
     assert out[0, 0] / factor == pytest.approx(value, rel=1e-14)
 
 
-def test_sums_in_leaves(binned):
-    """Weight and weight times columns, as real and as whole numbers, in parts."""
+def test_sums_in_leaves(binned, monkeypatch):
+    """Weight and weight times columns, on one thread and on two."""
     rng = np.random.default_rng(0)
-    n, n_leaves, K = len(binned.G), 3, binned.G.shape[1]
+    n, n_leaves = len(binned.G), 3
     leaf = rng.integers(0, n_leaves, n).astype(np.int32)
     rows = np.column_stack([np.ones(n), binned.G])
     expected = np.array([binned.weight[leaf == c] @ rows[leaf == c] for c in range(n_leaves)])
-    sums, exact = leaf_tables(n_leaves, K), leaf_tables(n_leaves, K, np.int64)
-    assert sums.shape == (N_TABLES if K == 1 else 1, n_leaves, 1 + K)
-    for part in (slice(0, 10), slice(10, n)):
-        add_leaf_sums(leaf[part], binned.weight[part], binned.G[part], sums)
-        add_exact_leaf_sums(leaf[part], binned.weight[part], binned.G[part], 2.0**50, 2.0**40, exact)
-    np.testing.assert_allclose(sums.sum(axis=0), expected, atol=1e-14)
-    units = 2.0 ** np.append(50, np.full(K, 40))
-    np.testing.assert_allclose(exact.sum(axis=0) / units, expected, atol=1e-10)
+    space = FunctionSpace(binned.weight)
+    found = leaf_sums(binned.G, space, leaf, n_leaves)
+    np.testing.assert_allclose(found, expected, atol=1e-14)
+    monkeypatch.setattr(parallel, "MIN_OPERATIONS", 1)
+    np.testing.assert_array_equal(leaf_sums(binned.G, space, leaf, n_leaves, n_threads=2), found)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from convexboost.core.sums import EVEN, CellSums, ExactSum
+from convexboost.core.sums import EVEN, CellSums, ExactSum, whole
 from convexboost.core.text import brief
 
 Array = NDArray[np.float64]
@@ -132,6 +132,12 @@ class FunctionSpace:
         return self.given or Shares.of(self.weight)
 
     @cached_property
+    def whole(self) -> tuple[Array, float]:
+        """Return the weights in whole numbers, and their unit: sums of them are exact in any order."""
+        shares = self._shares
+        return (shares.spread(self.n_samples), 1.0 / shares.over) if shares.counted else whole(self.weight)
+
+    @cached_property
     def counts(self) -> tuple[Array, float] | None:
         """Return the weights as multiples of a common unit, and this unit, if there is one."""
         return common_unit(self.weight)
@@ -147,7 +153,7 @@ class FunctionSpace:
         return ExactSum(1 if values.ndim == 1 else values.shape[1], over).add(values, weight, counted)
 
     def exact_sums(self, cell: Any, columns: Array, n_cells: int, bound: float) -> CellSums:
-        """Σ p_n columns_n over the rows of each cell, to be merged with those of other rows of the problem.
+        """Σ p_n columns_n and Σ p_n over the rows of each cell, to be merged with those of other rows.
 
         `bound` is at least Σ_n p_n |columns_n| over all rows, and the same for all that are merged.
         """
@@ -179,8 +185,8 @@ class FunctionSpace:
         weight, counted, over = self._shares
         if counted:
             return np.bincount(kind, weight if len(weight) else None, n_kinds) / over
-        n_kinds, ones = max(n_kinds, int(kind.max(initial=-1)) + 1), np.ones((len(kind), 1))
-        return self.exact_sums(kind.astype(np.int32), ones, n_kinds, self.mean(ones)).values().ravel()
+        n_kinds = max(n_kinds, int(kind.max()) + 1 if len(kind) else 0)
+        return self.exact_sums(kind, np.empty((len(kind), 0)), n_kinds, 0.0).masses()
 
     def gradient(self, partials: Array) -> Array:
         """Turn ordinary partial derivatives ∂R/∂F_nk into the functional gradient: divide by p_n."""

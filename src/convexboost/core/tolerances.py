@@ -12,9 +12,6 @@ from collections.abc import Iterator
 BLOCK = 4096
 #: A block may hold more rows, up to this many values, so that the cost per call is amortised.
 BLOCK_VALUES = 65536
-#: Sums of real numbers over rows are kept apart for blocks of this size.  The blocks, and so the rounding, do
-#: not depend on the number of threads.
-SUM_BLOCK = 16384
 
 #: How close to a kink counts as the kink, relative to the scores: the rounding of some hundred additions.
 KINK = 2.0**-46
@@ -22,7 +19,10 @@ KINK = 2.0**-46
 #: Sums over rows that differ by less, relatively, are equal: rows may be in another order, or copies.
 TIE = 1e-12
 
-#: A split must beat the best one so far by this share, so that rounding does not choose between them.
+#: Rounds whose values differ by less than this share of all that was gained are on a plateau.
+PLATEAU = 1e-9
+
+#: A split or a function must beat the best one so far by this share: rounding does not choose between them.
 BETTER = 1e-9
 
 #: A length this much shorter than the first one counts as zero.

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
 from convexboost.core.space import Array
-from convexboost.core.tolerances import as_good_as
+from convexboost.core.tolerances import PLATEAU, as_good_as
 from convexboost.kernels.hashing import fingerprints, hash_entries
 
 Folds = NDArray[np.int64]
@@ -29,8 +29,6 @@ MANY_INPUTS, MANY_GROUPS = 10_000, 1000
 MAX_REPEATED = 0.5
 #: The log loss is lowest after fewer rounds than the error rate: a few overconfident rows cost much.
 LONGER_FOR_CLASSES = 2
-#: Differences this small against the whole gain are rounding.
-TIE = 1e-9
 
 
 def folds_of_rows(X: Any, y: Any, weight: Array | None, is_classes: bool) -> Folds | None:
@@ -121,5 +119,5 @@ def best_round(curve: Array) -> int:
     best, first = float(curve.min()), float(curve[0])
     gain = first - best
     # 1e-12 of the value is rounding, 1e-9 of the gain a plateau
-    worst = max(as_good_as(best, first), best + TIE * (gain if np.isfinite(gain) else 0.0))
+    worst = max(as_good_as(best, first), best + PLATEAU * (gain if np.isfinite(gain) else 0.0))
     return max(1, int(np.argmax(curve <= worst)))

@@ -1,52 +1,36 @@
 """Sums over the rows of each leaf."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np
 
-from convexboost.kernels.compiling import kernel
-
-#: Tables that rows are added to in turn (a power of two).  Neighbouring rows are often in the same leaf, and
-#: an addition need not wait for the one before.
-N_TABLES = 4
+from convexboost.core.space import Array, FunctionSpace
+from convexboost.core.sums import CellSums
+from convexboost.kernels import parallel
 
 
-def leaf_tables(n_leaves: int, n_outputs: int, dtype: type = float) -> Any:
-    """Return zeros, (n_tables, n_leaves, 1 + n_outputs); the tables are added up in the end."""
-    return np.zeros((N_TABLES if n_outputs == 1 else 1, n_leaves, 1 + n_outputs), dtype)
+def leaf_sums(
+    columns: Array,
+    space: FunctionSpace,
+    leaf: Any,
+    n_leaves: int,
+    bound: float | None = None,
+    n_threads: int = 1,
+) -> Array:
+    """Return Σ p_n and, behind it, Σ p_n columns_n over the rows of each leaf, (n_leaves, 1 + n_columns).
 
+    `bound` is at least Σ p_n |columns_n|, a norm, say; it is the largest entry if None.
+    """
+    found: list[CellSums] = []
+    if bound is None:
+        bound = max(columns.max(initial=0.0), -columns.min(initial=0.0))
 
-@kernel
-def _add_leaf_sums(leaf, weight, columns, out, K):
-    for n in range(np.uint64(len(leaf))):
-        row, w = out[n & np.uint64(len(out) - 1), np.uint64(leaf[n])], weight[n]
-        row[0] += w
-        for k in range(np.uint64(K)):
-            row[np.uint64(1) + k] += w * columns[n, k]
+    def task(start: int, stop: int) -> None:
+        rows = slice(start, stop)
+        found.append(space.part(rows).exact_sums(leaf[rows], columns[rows], n_leaves, bound))
 
-
-@kernel
-def add_leaf_sums(leaf, weight, columns, out):
-    """Add weight and, behind it, weight · columns to `leaf_tables`."""
-    if columns.shape[1] == 1:
-        _add_leaf_sums(leaf, weight, columns, out, 1)
-    else:
-        _add_leaf_sums(leaf, weight, columns, out, columns.shape[1])
-
-
-@kernel
-def _add_exact_leaf_sums(leaf, weight, columns, units, scale, out, K):
-    for n in range(np.uint64(len(leaf))):
-        row, factor = out[n & np.uint64(len(out) - 1), np.uint64(leaf[n])], weight[n] * scale
-        row[0] += np.int64(np.rint(weight[n] * units))
-        for k in range(np.uint64(K)):
-            row[np.uint64(1) + k] += np.int64(np.rint(columns[n, k] * factor))
-
-
-@kernel
-def add_exact_leaf_sums(leaf, weight, columns, units, scale, out):
-    """As `add_leaf_sums` in whole numbers: adds units · weight and scale · weight · columns, rounded."""
-    if columns.shape[1] == 1:
-        _add_exact_leaf_sums(leaf, weight, columns, units, scale, out, 1)
-    else:
-        _add_exact_leaf_sums(leaf, weight, columns, units, scale, out, columns.shape[1])
+    parallel.run(task, len(columns), 2.0 * columns.size, n_threads)
+    sums = found[0].merge(found[1:])
+    return np.column_stack([sums.masses(), sums.values()])

@@ -132,7 +132,7 @@ class Pairs:
         if len(rows):
             w = weight[rows]
             sums = np.add.reduceat(w, starts[:-1])
-            bits = min(BITS - int(np.frexp(w.max())[1]), SUM_BITS - int(np.frexp(sums.max())[1]))
+            bits = min(BITS - int(np.frexp(w.max())[1]), SUM_BITS - int(np.frexp(1.0001 * sums.max())[1]))
         whole = np.rint(np.ldexp(weight[rows], bits)).astype(np.int64)
         places = np.arange(len(rows)) - np.repeat(starts[:-1], np.diff(starts))
         return cls(len(order), rows, starts, level[kept], whole, float(np.ldexp(1.0, -bits)), [places])
@@ -167,8 +167,8 @@ class Pairs:
         return self.count(np.zeros(self.n_rows), np.full(self.n_rows, -np.inf))
 
     def centre(self, f: Array) -> Array:
-        """Shift the scores of each query to 0 at one of its rows: differences then lose no digits."""
+        """Shift the lowest score of each query to 0: differences then lose no digits."""
         out = np.zeros(self.n_rows)
-        firsts = self.rows[self.starts[:-1]]
-        out[self.rows] = f[self.rows] - np.repeat(f[firsts], np.diff(self.starts))
+        lowest = np.minimum.reduceat(f[self.rows], self.starts[:-1])
+        out[self.rows] = f[self.rows] - np.repeat(lowest, np.diff(self.starts))
         return out

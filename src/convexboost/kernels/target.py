@@ -4,7 +4,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from convexboost.core.tolerances import SUM_BLOCK
 from convexboost.kernels.compiling import kernel
 
 
@@ -18,30 +17,14 @@ class Update(NamedTuple):
     G: Any  #: float64, as D
 
 
-@kernel(fastmath={"reassoc", "contract"})
-def _update(D, update, weight, start, stop, K):
-    factor, leaf, table, scale, G = update
-    total = 0.0
-    for i in range(np.uint64(start), np.uint64(stop)):
-        out, square = np.uint64(leaf[i]), 0.0
-        for k in range(np.uint64(K)):
-            d = factor * (D[i, k] - table[out, k]) + scale * G[i, k]
-            D[i, k] = d
-            square += d * d
-        total += weight[i] * square
-    return total
-
-
 @kernel
-def update_target(D, update, weight, first, last, squares):
-    """Update the rows of blocks first … last − 1; squares[b] = Σ weight ‖D‖² over the rows of block b."""
-    n, K = D.shape
-    for b in range(first, last):
-        start, stop = b * SUM_BLOCK, min((b + 1) * SUM_BLOCK, n)
-        if K == 1:
-            squares[b] = _update(D, update, weight, start, stop, 1)
-        else:
-            squares[b] = _update(D, update, weight, start, stop, K)
+def update_target(D, update, start, stop):
+    """Update rows start … stop − 1."""
+    factor, leaf, table, scale, G = update
+    for i in range(np.uint64(start), np.uint64(stop)):
+        out = np.uint64(leaf[i])
+        for k in range(np.uint64(D.shape[1])):
+            D[i, k] = factor * (D[i, k] - table[out, k]) + scale * G[i, k]
 
 
 @kernel

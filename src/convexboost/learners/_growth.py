@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from convexboost.core.space import Array, FunctionSpace
+from convexboost.core.sums import ExactSum
 from convexboost.core.text import brief
 from convexboost.core.tolerances import BETTER
 from convexboost.kernels import parallel
@@ -58,7 +59,7 @@ class WholeWeights:
         if space.counts is not None:
             whole, unit = space.counts
             return cls(whole.astype(np.int32), np.empty(0), unit)
-        unit = float(space.weight.sum()) / LARGEST
+        unit = float(ExactSum().add(space.weight)) / LARGEST
         return cls(np.maximum(np.rint(space.weight / unit), 1.0).astype(np.int32), space.weight, unit)
 
     @property

@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 from convexboost.core.gradients import Gradient
 from convexboost.core.hypotheses import ZERO, Direction
 from convexboost.core.space import Array, FunctionSpace
-from convexboost.core.tolerances import ROUNDING, SUM_BLOCK
+from convexboost.core.sums import ExactSum, total
+from convexboost.core.tolerances import ROUNDING
 from convexboost.kernels import parallel
 from convexboost.kernels.hashing import Fingerprints, draw_rows, fingerprints_of_codes
-from convexboost.kernels.leaves import add_exact_leaf_sums, leaf_tables
+from convexboost.kernels.leaves import leaf_sums
 from convexboost.kernels.target import Update, quantise, update_target
 from convexboost.kernels.trees import LARGEST, Features, Nodes, Rows, Rules, leaf_of_rows, n_columns
 from convexboost.learners._dense import DenseTarget, RowSet
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
 
 #: The most bytes that the histograms of a tree may take.
 MAX_HISTOGRAMS = 2.0**33
-#: Sums in leaves are whole numbers of up to 62 bits: this one stands for the weight of all rows.
-EXACT = 2.0**61
 #: Rows are drawn by their targets, rounded to multiples of ‖Δ‖ / TARGET_UNITS.
 TARGET_UNITS = 1024.0
 #: Leaves of a tree by default, and where random cuts tell classes apart.
@@ -103,7 +102,7 @@ class TreeSet(RowSet):
     def _rules(self, norm: float, min_gain: float, order: NDArray[np.int32], seed: int) -> Rules:
         """Return the limits of the learner for a tree on these rows; `norm` is ‖Δ‖ in whole numbers."""
         learner, weights = self.learner, self.weights
-        share = 1.0 if len(order) == self.space.n_samples else float(self.space.weight[order].sum())
+        share = 1.0 if len(order) == self.space.n_samples else float(ExactSum().add(self.space.weight[order]))
         rows_per_unit, max_leaves = weights.unit * self.n_rows, self.max_leaves
         return Rules(
             max_leaves=max_leaves,
@@ -183,26 +182,11 @@ class TreeSet(RowSet):
             leaves = np.empty(len(D), np.int32)
             leaf_of_rows(order, nodes, leaf_of_node, leaves)
             self.inputs.remember(tree, leaves)
-        sums = self._leaf_sums(self.inputs.leaves(tree), D, norm, len(values))
+        sums = leaf_sums(D, self.space, self.inputs.leaves(tree), len(values), norm, self.inputs.n_threads)
         mass = sums[:, 0] + self.learner.reg_lambda / self.n_rows
         np.divide(sums[:, 1:], mass[:, None], out=values, where=sums[:, :1] > 0.0)
         values[:] = nearest_monotone(tree, values, means(values.copy(), mass))
         return tree, sums
-
-    def _leaf_sums(self, leaf: Any, D: Array, norm: float, n_leaves: int) -> Array:
-        """Return weight and weight · D in each leaf: sums of whole numbers, the same for any threads."""
-        found: list[NDArray[np.int64]] = []
-        largest = power_above(norm)
-
-        def task(start: int, stop: int) -> None:
-            rows, out = slice(start, stop), leaf_tables(n_leaves, D.shape[1], np.int64)
-            add_exact_leaf_sums(leaf[rows], self.space.weight[rows], D[rows], EXACT, EXACT / largest, out)
-            found.append(out.sum(axis=0))
-
-        self.share_out(task, len(D), 2.0 * D.size)
-        sums = np.sum(found, axis=0) / EXACT
-        sums[:, 1:] *= largest
-        return sums
 
 
 class TreeTarget(DenseTarget):
@@ -231,15 +215,17 @@ class TreeTarget(DenseTarget):
 
     def _update(self, G: Array, scale: float) -> None:
         """Δ ← factor (Δ − pending) + scale G, and its length."""
-        D, weight = self._values, self.hypotheses.space.weight
+        D, space, squares = self._values, self.hypotheses.space, []
         leaf, table = self._pending or (np.zeros(len(D), np.int32), np.zeros((1, D.shape[1])))
-        update, squares = Update(self._factor, leaf, table, scale, G), np.zeros(-(-len(D) // SUM_BLOCK))
+        update = Update(self._factor, leaf, table, scale, G)
 
-        def task(first: int, last: int) -> None:
-            update_target(D, update, weight, first, last, squares)
+        def task(start: int, stop: int) -> None:
+            rows = slice(start, stop)
+            update_target(D, update, start, stop)
+            squares.append(space.part(rows).exact_inner(D[rows], D[rows]))
 
-        self.hypotheses.share_out(task, len(squares), 2.0 * D.size)
-        self._factor, self._pending, self._square = 1.0, None, math.fsum(squares)
+        self.hypotheses.share_out(task, len(D), 2.0 * D.size)
+        self._factor, self._pending, self._square = 1.0, None, total(squares)
 
     def add(self, gradient: Gradient, scale: float = 1.0) -> None:
         """Δ ← Δ + scale ∇."""

@@ -10,10 +10,8 @@ import scipy.sparse as sp
 
 from convexboost.core.space import Array, FunctionSpace
 from convexboost.core.text import brief
+from convexboost.core.tolerances import BETTER
 from convexboost.learners._dense import DenseHypothesis, DenseSet
-
-#: A function must beat the best one so far by this much, relatively.
-TIE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,5 +52,5 @@ class FiniteSet(DenseSet):
     def fit(self, values: Array, rng: np.random.Generator) -> Atom:
         """Return the atom with the longest projection."""
         lengths = np.array([abs(self.space.inner(values, atom)) for atom in self.atoms]) / self._norms
-        best = int(np.argmax(lengths >= lengths.max() * (1 - TIE)))
+        best = int(np.argmax(lengths >= lengths.max() * (1 - BETTER)))
         return Atom(best, self.atoms[best])

@@ -17,6 +17,7 @@ import numpy as np
 
 from convexboost.core.protocols import Constants
 from convexboost.core.space import Array, FunctionSpace
+from convexboost.core.sums import ExactSum
 from convexboost.core.tolerances import KINK
 from convexboost.losses._custom import as_loss, can_be_loss
 from convexboost.losses._loss import Loss, RowLoss, is_positive
@@ -175,12 +176,12 @@ class Affine(Operation):
 
     def scores(self, F: Array) -> Array:
         """A f + b, row by row."""
-        return (self.A * F if np.ndim(self.A) == 0 else F @ self.A.T) + self.b
+        return (self.A * F if np.ndim(self.A) == 0 else _times(F, self.A.T)) + self.b
 
     def through(self, F: Array, parts: Sequence[Callable[[Array], Evaluation]]) -> Evaluation:
         """Chain rule."""
         losses, G = parts[0](self.scores(F))
-        return losses, self.A * G if np.ndim(self.A) == 0 else G @ self.A
+        return losses, self.A * G if np.ndim(self.A) == 0 else _times(G, self.A)
 
     def constants(self, parts: Sequence[Constants]) -> Constants:
         """Singular values of A."""
@@ -244,7 +245,7 @@ class Maximum(Operation):
         top = losses.max(axis=0)
         # what the losses are computed from: the tolerance has their unit
         size = np.max([np.abs(g * F).sum(axis=-1) for _, g in found], axis=0)
-        size = size if top.ndim else size.mean()
+        size = size if top.ndim else float(ExactSum(over=len(size)).add(size))
         share = (losses >= top - self.kink * (np.abs(top) + size)).astype(float)
         share /= share.sum(axis=0)
         G = sum(s[..., None] * g for s, (_, g) in zip(share, found, strict=True))
@@ -510,6 +511,14 @@ def _task(terms: Sequence[Loss]) -> str:
 
 def _total(values: Sequence[float | None]) -> float | None:
     return None if None in values else sum(value for value in values if value is not None)
+
+
+def _times(F: Array, A: Array) -> Array:
+    """F @ A, row by row: the bits of a row do not depend on the rows beside it, as they do in BLAS."""
+    out = F[:, :1] * A[0]
+    for k in range(1, len(A)):
+        out += F[:, k : k + 1] * A[k]
+    return out
 
 
 def _number(factor: float) -> str:

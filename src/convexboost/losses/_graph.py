@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from convexboost.core.parameters import WRITTEN
 from convexboost.core.space import Array, FunctionSpace
 from convexboost.core.text import shown
+from convexboost.kernels.leaves import leaf_sums
 from convexboost.losses._calculus import Coupling
 from convexboost.losses._groups import Groups
 from convexboost.losses._loss import is_positive
@@ -141,20 +142,13 @@ class EdgeMean(BoundLoss):
     @cached_property
     def mass(self) -> Array:
         """P, the weight of each node."""
-        return np.bincount(self.node, self.space.weight, self.n_nodes).astype(float, copy=False)
+        return self.space.masses(self.node, self.n_nodes)
 
     @cached_property
     def degree(self) -> Array:
         """Return the shares of all edges at each node."""
         found = np.bincount(self.ends.ravel(), np.repeat(self.share, 2), self.n_nodes)
         return found.astype(float, copy=False)
-
-    @cached_property
-    def _mean(self) -> Any:
-        """Sparse, (n_nodes, n_samples): from rows to nodes."""
-        n = self.space.n_samples
-        ratios = self.space.weight / self.mass[self.node]
-        return sp.csr_array((ratios, (self.node, np.arange(n))), (self.n_nodes, n))
 
     @cached_property
     def _gather(self) -> Any:
@@ -165,7 +159,7 @@ class EdgeMean(BoundLoss):
 
     def evaluate(self, F: Array) -> tuple[float, Array]:
         """R[F] and a subgradient: the partial derivative at a node over its weight, in all of its rows."""
-        means = self._mean @ F
+        means = leaf_sums(F, self.space, self.node, self.n_nodes)[:, 1:] / self.mass[:, None]
         distances, slopes = self.compare(means[self.ends[:, 0]], means[self.ends[:, 1]])
         G = self._gather @ slopes / self.mass[:, None]
         return float(np.sum(self.share * distances)), G[self.node]

@@ -262,16 +262,15 @@ class RowLoss(Loss):
         if lookup is not None:
             add_lookup(F, *lookup, 0, len(F))
         parts, G = list(blocks(*F.shape)), np.empty(F.shape)
-        values = [0.0] * len(parts)
+        losses = np.empty(len(F))
 
         def task(first: int, last: int) -> None:
             for b in range(first, last):
                 rows = parts[b]
-                losses, G[rows] = self.evaluate(F[rows], y[rows])
-                values[b] = space.part(rows).mean(losses)
+                losses[rows], G[rows] = self.evaluate(F[rows], y[rows])
 
         parallel.run(task, len(parts), 10 * F.size, n_threads if self.thread_safe else 1)
-        return sum(values), Gradient(G, space)
+        return space.mean(losses), Gradient(G, space)
 
     def bind(
         self, y: Any, space: FunctionSpace, n_classes: int | None = None, groups: Any = None

@@ -13,6 +13,7 @@ import numpy as np
 from convexboost.core.gradients import Gradient
 from convexboost.core.protocols import Constants
 from convexboost.core.space import Array, FunctionSpace
+from convexboost.core.sums import ExactSum
 from convexboost.core.text import brief
 from convexboost.core.tolerances import TIE, blocks
 from convexboost.kernels import parallel
@@ -157,6 +158,10 @@ class BoundLoss(ABC):
         """R[F]."""
         return self.evaluate(F)[0]
 
+    def exact_value(self, F: Array) -> ExactSum:
+        """R[F], to be merged with that of other parts."""
+        return ExactSum().add([self.value(F)])
+
     def partials(self, F: Array) -> tuple[float, Array]:
         """R[F] and the ordinary partial derivatives ∂R/∂F."""
         value, G = self.evaluate(F)
@@ -195,7 +200,7 @@ class BoundLoss(ABC):
 
         def risk(c: Array) -> tuple[float, Array]:
             value, G = sharp.evaluate(np.tile(c, (self.space.n_samples, 1)))
-            slope, size = (np.array([self.space.mean(column) for column in A.T]) for A in (G, np.abs(G)))
+            slope, size = (self.space.exact_mean(A).columns() for A in (G, np.abs(G)))
             # Where R does not depend on the constant, the slope is rounding: it must not be followed.
             return value, np.where(np.abs(slope) <= TIE * size, 0.0, slope)
 
@@ -310,8 +315,14 @@ class Pointwise(BoundLoss):
 
     def value(self, F: Array) -> float:
         """R[F]."""
-        shares = ((self.part(rows), F[rows]) for rows in blocks(*F.shape))
-        return sum(part.space.mean(part.loss.value(F, part.y)) for part, F in shares)
+        return float(self.exact_value(F))
+
+    def exact_value(self, F: Array) -> ExactSum:
+        """R[F], to be merged with that of other rows."""
+        losses = np.empty(len(F))
+        for rows in blocks(*F.shape):
+            losses[rows] = self.loss.value(F[rows], self.y[rows])
+        return self.space.exact_mean(losses)
 
     def advance(
         self, F: Array, lookup: Lookup | None, before: Gradient | None, n_threads: int
@@ -365,21 +376,21 @@ class Pointwise(BoundLoss):
     def slopes_left(self, F: Array, gradient: Gradient, size: float, n_threads: int) -> Array:
         """Return the mean of what is left of the rows' slopes after a step of `size`, output by output."""
         parts = list(self.parts())
-        found = np.zeros((len(parts), self.n_outputs))
+        found: list[ExactSum] = []
 
         def task(first: int, last: int) -> None:
             for b in range(first, last):
                 rows, part = parts[b]
                 G = gradient.rows(rows)
                 after = part.evaluate(F[rows] - size * G)[1] if size > 0.0 else G
-                found[b] = np.einsum("n,nk->k", part.space.weight, (after * np.sign(G)).clip(0.0))
+                found.append(part.space.exact_mean((after * np.sign(G)).clip(0.0)))
 
         parallel.run(task, len(parts), 20.0 * F.size, n_threads if self.thread_safe else 1)
-        return found.sum(axis=0)
+        return found[0].merge(found[1:]).columns()
 
     def curvature(self, base: Array) -> float:
         """Return the mean second derivative at the base, where the loss has one."""
         if not self.loss.has_curvatures:
             return super().curvature(base)
         found = self.loss.curvatures(self.y, self.losses(base.copy())[1])
-        return float(self.space.weight @ found.mean(axis=1))
+        return self.space.mean(found.mean(axis=1))

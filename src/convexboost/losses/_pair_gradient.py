@@ -14,7 +14,6 @@ from convexboost.core.space import Array, Codes, FunctionSpace
 from convexboost.kernels import parallel
 from convexboost.kernels.compiling import kernel
 from convexboost.kernels.histogram import BLOCK, DenseBins
-from convexboost.kernels.leaves import leaf_tables
 
 
 @kernel
@@ -37,9 +36,9 @@ def _add_to_bins(bins, features, rows, plus, minus, weight, factor, out):  # typ
 
 @kernel
 def _add_to_leaves(leaf, weight, plus, minus, out):  # type: ignore[no-untyped-def]
-    """Add what `add_leaf_sums` would for columns e_plus − e_minus, and 0 where plus is −1."""
+    """Add the weight of each row to its leaf and, behind it, weight · (e_plus − e_minus); 0 if plus is −1."""
     for n in range(np.uint64(len(leaf))):
-        row, w = out[n & np.uint64(len(out) - 1), np.uint64(leaf[n])], weight[n]
+        row, w = out[np.uint64(leaf[n])], weight[n]
         row[0] += w
         if plus[n] >= 0:
             row[1 + plus[n]] += w
@@ -103,9 +102,9 @@ class PairGradient(Gradient):
 
     def leaf_sums(self, leaf: Any, n_leaves: int) -> Array:
         """Return Σ p_n and, behind it, Σ p_n ∇_n over the rows of each leaf."""
-        out = leaf_tables(n_leaves, self.n_outputs)
-        _add_to_leaves(leaf, self.space.weight, self.plus, self.minus, out)
-        return out.sum(axis=0)
+        out, (weight, unit) = np.zeros((n_leaves, 1 + self.n_outputs)), self.space.whole
+        _add_to_leaves(leaf, weight, self.plus, self.minus, out)
+        return out * unit
 
     def histogram(self, rows: BinnedRows) -> Array | None:
         """Return Σ p_n ∇_n over the rows of each bin, from the histogram of the gradient before if it can."""

@@ -35,10 +35,9 @@ import numpy as np
 from convexboost.core.gradients import Gradient
 from convexboost.core.hypotheses import Direction
 from convexboost.core.space import Array
-from convexboost.core.tolerances import ROUNDING, SUM_BLOCK
+from convexboost.core.tolerances import ROUNDING, blocks
 from convexboost.kernels import parallel
-from convexboost.kernels.leaves import add_leaf_sums, leaf_tables
-from convexboost.losses._leaves import gradient_sums, leaf_means, leaf_sums
+from convexboost.kernels.leaves import leaf_sums
 
 if TYPE_CHECKING:
     from convexboost.losses._objective import BoundLoss, Pointwise
@@ -74,6 +73,15 @@ class Leaves:
     def weight(self) -> Array:
         """Return the weights of the rows."""
         return self.objective.space.weight
+
+    def sums(self, columns: Array) -> Array:
+        """Return Σ p_n and, behind it, Σ p_n columns_n over the rows of each leaf."""
+        return leaf_sums(columns, self.objective.space, self.leaf, len(self), n_threads=self.n_threads)
+
+    def means(self, columns: Array) -> Array:
+        """Return the mean of the rows of each leaf, 0 where it has none."""
+        sums = self.sums(columns)
+        return sums[:, 1:] / np.maximum(sums[:, :1], 1e-300)
 
     @property
     def prior(self) -> float:
@@ -126,7 +134,7 @@ def _common_value(leaves: Leaves, shifts: Array, chosen: Any, k: int) -> float:
         one = np.zeros(len(inside), np.int64)
         found = rows.loss.best_shifts(leaves.F[inside], rows.y[inside], weight[inside], one, 1)
         return -float(found[0, k])
-    mass = np.bincount(leaves.leaf, weight, len(leaves))[chosen]
+    mass = leaves.objective.space.masses(leaves.leaf, len(leaves))[chosen]
     return -float(np.average(shifts[chosen, k], weights=np.maximum(mass, 1e-300)))
 
 
@@ -135,14 +143,14 @@ def _common_value(leaves: Leaves, shifts: Array, chosen: Any, k: int) -> float:
 
 def _proximal(leaves: Leaves) -> Array:
     """Lower R in the values of all leaves at once."""
-    objective, leaf, l2, weight = leaves.objective, leaves.leaf, leaves.objective.l2, leaves.weight
-    mass = np.bincount(leaf, weight, len(leaves)).astype(float, copy=False)
+    objective, leaf, l2 = leaves.objective, leaves.leaf, leaves.objective.l2
+    mass = objective.space.masses(leaf, len(leaves))
 
     def risk(shifts: Array) -> tuple[float, Array]:
         F = leaves.F + shifts[leaf]
         value, G = objective.evaluate(F)
         value += l2 / 2 * objective.space.norm(F - leaves.base) ** 2
-        return value, leaf_means(G + l2 * (F - leaves.base), weight, leaf, len(leaves))
+        return value, leaves.means(G + l2 * (F - leaves.base))
 
     return proximal_step(risk, mass, objective.n_outputs, 1.0 / leaves.curvature)
 
@@ -153,29 +161,24 @@ def _between(formula: Array, leaves: Leaves, rows: Pointwise) -> Array:
     Losses with a formula are sums over the outputs, so each output is searched on its own.
     """
     trial = _Trial(leaves, rows, prior=0.0)  # the best values are finite
-    ridge = leaf_means(leaves.base - leaves.F, leaves.weight, leaves.leaf, len(leaves))
+    ridge = leaves.means(leaves.base - leaves.F)
     ends = np.minimum(formula, ridge), np.maximum(formula, ridge)
     return trial.search(np.where(trial.slopes_at_zero > 0.0, *ends), 1.0, apart=True)
 
 
 def _newton(leaves: Leaves, rows: Pointwise) -> Array:
     """Make a damped Newton step from the sums of first and second derivatives in each leaf."""
-    G, l2, leaf = _gradient(leaves, rows).values, leaves.objective.l2, leaves.leaf
-    starts = range(0, len(G), SUM_BLOCK)
-    parts = [[leaf_tables(len(leaves), G.shape[1]) for _ in range(2)] for _ in starts]
+    G, l2, C = _gradient(leaves, rows).values, leaves.objective.l2, np.empty_like(leaves.F)
 
-    def task(first: int, last: int) -> None:
-        for b in range(first, last):
-            block = slice(starts[b], starts[b] + SUM_BLOCK)
-            slopes, curvatures = G[block], rows.loss.curvatures(rows.y[block], G[block])
-            if l2 > 0.0:
-                slopes = slopes + l2 * (leaves.F[block] - leaves.base[block])
-                curvatures = curvatures + l2
-            for order, found in enumerate((slopes, curvatures)):
-                add_leaf_sums(leaf[block], leaves.weight[block], found, parts[b][order])
+    def task(start: int, stop: int) -> None:
+        for block in blocks(stop - start, G.shape[1]):
+            part = slice(start + block.start, start + block.stop)
+            C[part] = rows.loss.curvatures(rows.y[part], G[part])
 
-    parallel.run(task, len(starts), 8.0 * G.size, leaves.n_threads)
-    first, second = np.sum(parts, axis=(0, 2))[:, :, 1:]
+    parallel.run(task, len(G), 8.0 * G.size, leaves.n_threads)
+    if l2 > 0.0:
+        G, C = G + l2 * (leaves.F - leaves.base), C + l2
+    first, second = (leaves.sums(derivatives)[:, 1:] for derivatives in (G, C))
     return damped_newton(first, second, leaves.prior, rows.loss.couples_outputs)
 
 
@@ -205,9 +208,10 @@ class _Trial:
     def _sums(self, F: Array) -> Array:
         """Return the weight of each leaf and, behind it, the sums of the gradient at F."""
         leaves, l2 = self.leaves, self.leaves.objective.l2
-        sums = gradient_sums(self.gradient, leaves.leaf, len(leaves))
+        short = self.gradient.leaf_sums(leaves.leaf, len(leaves))
+        sums = leaves.sums(self.gradient.values) if short is None else short
         if l2 > 0.0:
-            sums[:, 1:] += l2 * leaf_sums(F - leaves.base, leaves.weight, leaves.leaf, len(leaves))[:, 1:]
+            sums[:, 1:] += l2 * leaves.sums(F - leaves.base)[:, 1:]
         return sums
 
     def slopes(self, shifts: Array) -> Array:

@@ -13,6 +13,7 @@ from convexboost.core.gradients import Gradient, RidgeGradient
 from convexboost.core.hypotheses import Direction, Move
 from convexboost.core.protocols import Constants, PreparedInputs, Ray
 from convexboost.core.space import Array
+from convexboost.core.sums import ExactSum, total
 from convexboost.core.tolerances import BLOCK
 from convexboost.kernels import parallel
 from convexboost.kernels.lookup import add_lookup
@@ -100,10 +101,10 @@ class LocalScores:
         """Return R on the line through F along `direction`."""
         F, base, h = self.F, self.base, self._rows_of(direction)
 
-        def slope(part: BoundLoss, rows: slice, a: float) -> float:
+        def slope(part: BoundLoss, rows: slice, a: float) -> ExactSum:
             H = h(rows)
             at = F[rows] + a * H
-            return part.space.inner(part.evaluate(at)[1] + part.l2 * (at - base[rows]), H)
+            return part.space.exact_inner(part.evaluate(at)[1] + part.l2 * (at - base[rows]), H)
 
         return Ray(
             lambda a: self._value(lambda rows: F[rows] + a * h(rows)),
@@ -142,7 +143,12 @@ class LocalScores:
     def distance(self) -> float:
         """‖F − base‖."""
         F, base = self.F, self.base
-        return math.sqrt(self._total(lambda part, rows: part.space.norm(F[rows] - base[rows]) ** 2))
+
+        def square(part: BoundLoss, rows: slice) -> ExactSum:
+            D = F[rows] - base[rows]
+            return part.space.exact_inner(D, D)
+
+        return math.sqrt(self._total(square))
 
     def largest(self) -> float:
         """Return the largest score in absolute value."""
@@ -150,8 +156,7 @@ class LocalScores:
 
     def magnitude(self) -> float:
         """‖F‖."""
-        F = self.F
-        return math.sqrt(self._total(lambda part, rows: part.space.norm(F[rows]) ** 2))
+        return self.objective.space.norm(self.F)
 
     def state(self) -> Any:
         """Return where the scores are; None before the first move."""
@@ -167,19 +172,20 @@ class LocalScores:
         self._has_moved = state is not None
         self._pending = self._before = self._evaluated = self._plain = None
 
-    def _total(self, share: Callable[[BoundLoss, slice], float]) -> float:
-        """Add up one number per block of rows: temporary arrays stay small."""
-        return sum(share(part, rows) for rows, part in self.objective.parts())
+    def _total(self, share: Callable[[BoundLoss, slice], ExactSum]) -> float:
+        """Add up one sum per block of rows: temporary arrays stay small."""
+        return total(share(part, rows) for rows, part in self.objective.parts())
 
     def _value(self, at: Callable[[slice], Array]) -> float:
         """R of the scores that `at` returns for a block of rows."""
-
-        def share(part: BoundLoss, rows: slice) -> float:
+        l2, values, squares = self.objective.l2, [], []
+        for rows, part in self.objective.parts():
             F = at(rows)
-            ridge = part.l2 / 2 * part.space.norm(F - self.base[rows]) ** 2 if part.l2 > 0.0 else 0.0
-            return part.value(F) + ridge
-
-        return self._total(share)
+            values.append(part.exact_value(F))
+            if l2 > 0.0:
+                D = F - self.base[rows]
+                squares.append(part.space.exact_inner(D, D))
+        return total(values) + (l2 / 2 * total(squares) if l2 > 0.0 else 0.0)
 
     def _smooth(self, value: float, gradient: Gradient) -> Gradient:
         """Return the gradient of the Moreau envelope: the mean of subgradients on the way to the prox."""
@@ -209,14 +215,15 @@ class LocalScores:
     def _is_far(self, smooth: Gradient, gradient: Gradient) -> bool:
         """Return whether the prox of enough rows is further away than half of Polyak's step, in some output.
 
-        If not, a few rows far away may make up most of R.  The first blocks of rows usually decide.
+        If not, a few rows far away may make up most of R.  The first blocks of rows usually decide.  Sums of
+        whole numbers only grow, so that the order of the rows does not matter.
         """
-        weight, far = self.objective.space.weight, np.zeros(self._F.shape[1])
+        (weight, unit), far = self.objective.space.whole, np.zeros(self._F.shape[1])
         for start in range(0, len(weight), BLOCK):
             rows = slice(start, start + BLOCK)
             least = np.abs(gradient.rows(rows)) / (2.0 * self.objective.envelope)
             far += weight[rows] @ (np.abs(smooth.values[rows]) > least)
-            if far.max() >= LEFT:
+            if unit * far.max() >= LEFT:
                 return True
         return False
 

@@ -68,14 +68,14 @@ class Tail(Reweighted):
 
     def reweight(self, losses: Array) -> tuple[float, Array]:
         """Count rows above the quantile 1/(1 − level) times; those at the quantile fill up the share."""
-        weight, share = self.space.weight, 1.0 - self.level
+        (weight, unit), share = self.space.whole, 1.0 - self.level
         order = np.argsort(losses)[::-1]
-        reached = np.searchsorted(np.cumsum(weight[order]), share).clip(max=len(order) - 1)
+        reached = np.searchsorted(np.cumsum(weight[order]), share / unit).clip(max=len(order) - 1)
         low, high = self.tie(float(losses[order[reached]]))
         above = losses > high
         tied = (losses >= low) & ~above
-        left = share - float(np.sum(weight, where=above))
-        mass = float(np.sum(weight, where=tied)) or math.nan  # none are tied where the losses are not numbers
+        left = share - self.space.mass(above)
+        mass = self.space.mass(tied) or math.nan  # none are tied where the losses are not numbers
         ratios = above / share + tied * max(left, 0.0) / (share * mass)
         return self.space.mean(ratios * losses), ratios
 

@@ -1,6 +1,5 @@
 """Half the squared error."""
 
-import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -10,48 +9,21 @@ from numba import njit
 from convexboost.core.gradients import Gradient
 from convexboost.core.protocols import Constants
 from convexboost.core.space import Array, FunctionSpace
-from convexboost.core.tolerances import BLOCK
+from convexboost.core.sums import total
 from convexboost.kernels import parallel
 from convexboost.losses._leaves import leaf_means
 from convexboost.losses._loss import RowLoss
 from convexboost.losses._scores import Lookup
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
-def _rows(
-    F: Array, y: Array, weight: Array, codes: Any, table: Array, G: Array, start: int, stop: int, K: int
-) -> float:
-    total = 0.0
+@njit(cache=True, nogil=True)
+def _sweep(F: Array, y: Array, codes: Any, table: Array, G: Array, start: int, stop: int) -> None:
+    """Add table[codes] to F; G = F − y."""
     for n in range(np.uint64(start), np.uint64(stop)):
-        c, square = np.uint64(codes[n]), 0.0
-        for k in range(np.uint64(K)):
+        c = np.uint64(codes[n])
+        for k in range(np.uint64(F.shape[1])):
             f = F[n, k] + table[c, k]
             F[n, k], G[n, k] = f, f - y[n, k]
-            square += G[n, k] * G[n, k]
-        total += weight[n] * square
-    return 0.5 * total
-
-
-@njit(cache=True, nogil=True)
-def _sweep(
-    F: Array,
-    y: Array,
-    weight: Array,
-    codes: Any,
-    table: Array,
-    G: Array,
-    values: Array,
-    first: int,
-    last: int,
-) -> None:
-    """Add table[codes] to F; G = F − y, values[b] = Σ weight ½ ‖G‖² over block b."""
-    n, K = F.shape
-    for b in range(first, last):
-        start, stop = b * BLOCK, min((b + 1) * BLOCK, n)
-        if K == 1:  # known to the compiler
-            values[b] = _rows(F, y, weight, codes, table, G, start, stop, 1)
-        else:
-            values[b] = _rows(F, y, weight, codes, table, G, start, stop, K)
 
 
 @dataclass(frozen=True)
@@ -83,13 +55,15 @@ class HalfSquared(RowLoss):
         """Move and evaluate in one pass over the scores."""
         if lookup is None:
             return super().advance(F, y, space, None, before, n_threads)
-        G, values = np.empty(F.shape), np.empty(-(-len(F) // BLOCK))
+        G, squares = np.empty(F.shape), []
 
-        def task(first: int, last: int) -> None:
-            _sweep(F, y, space.weight, *lookup, G, values, first, last)
+        def task(start: int, stop: int) -> None:
+            rows = slice(start, stop)
+            _sweep(F, y, *lookup, G, start, stop)
+            squares.append(space.part(rows).exact_inner(G[rows], G[rows]))
 
-        parallel.run(task, len(values), 2 * F.size, n_threads)
-        return math.fsum(values), Gradient(G, space)
+        parallel.run(task, len(F), 2 * F.size, n_threads)
+        return 0.5 * total(squares), Gradient(G, space)
 
     def constants(self, n_outputs: int) -> Constants:
         """Λ = λ = 1."""

@@ -11,7 +11,7 @@ from numba import njit
 from convexboost.core.gradients import Gradient
 from convexboost.core.protocols import Constants
 from convexboost.core.space import Array, FunctionSpace
-from convexboost.core.tolerances import BLOCK, KINK, TIE
+from convexboost.core.tolerances import KINK, TIE
 from convexboost.kernels import parallel
 from convexboost.losses._loss import RowLoss
 from convexboost.losses._pair_gradient import PairGradient
@@ -27,53 +27,48 @@ LOWEST = np.int64(-0x7FF0000000000001)  #: what −∞ becomes
 def _sweep(
     F: Array,
     y: Any,
-    weight: Array,
     codes: Any,
     table: Array,
     guess: Any,
     kink: float,
     rivals: Any,
-    values: Array,
-    first: int,
-    last: int,
+    losses: Array,
+    start: int,
+    stop: int,
 ) -> int:
-    """Add table[codes] to F, then find the strongest rival (−1: none) of each row in blocks first … last − 1.
+    """Add table[codes] to F, then find the strongest rival (−1: none) of rows start … stop − 1, and losses.
 
     Empty `codes` are all 0, an empty `guess` is −1 throughout.  `guess` holds the rivals of the last round:
     almost all of them still stand, and then one look at the other classes is enough.  Their maximum is that
-    of integers, which compilers turn into vector instructions.  `values` are the weighted sums of the losses,
-    block by block.  Returns how many rows have tied rivals.
+    of integers, which compilers turn into vector instructions.  Returns how many rows have tied rivals.
     """
     K, tied = F.shape[1], 0
     top_of_others = np.empty(1)
     bits, top_bits = F.view(np.int64), top_of_others.view(np.int64)
-    for block in range(first, last):
-        total = 0.0
-        for n in range(block * BLOCK, min((block + 1) * BLOCK, len(F))):
-            c = codes[n] if len(codes) > 0 else 0
-            own_class, rival = y[n], guess[n] if len(guess) > 0 else -1
-            top = LOWEST
+    for n in range(start, stop):
+        c = codes[n] if len(codes) > 0 else 0
+        own_class, rival = y[n], guess[n] if len(guess) > 0 else -1
+        top = LOWEST
+        for k in range(K):
+            F[n, k] += table[c, k]
+            x = bits[n, k]
+            is_other = (k != own_class) & (k != rival)
+            top = max(top, x ^ (x >> 63 & SIGN) if is_other else LOWEST)
+        top_bits[0] = top ^ (top >> 63 & SIGN)
+        own, others, guessed = F[n, own_class], top_of_others[0], F[n, rival] if rival >= 0 else -np.inf
+        best = max(others, guessed)
+        close = kink * (abs(own) + 1.0)
+        loss = 1.0 + best - own
+        losses[n] = max(loss, 0.0)
+        violated = loss > close
+        if violated and others >= guessed - close:  # seldom: another rival, or a tie
+            hits, rival = 0, 0
             for k in range(K):
-                F[n, k] += table[c, k]
-                x = bits[n, k]
-                is_other = (k != own_class) & (k != rival)
-                top = max(top, x ^ (x >> 63 & SIGN) if is_other else LOWEST)
-            top_bits[0] = top ^ (top >> 63 & SIGN)
-            own, others, guessed = F[n, own_class], top_of_others[0], F[n, rival] if rival >= 0 else -np.inf
-            best = max(others, guessed)
-            close = kink * (abs(own) + 1.0)
-            loss = 1.0 + best - own
-            total += weight[n] * max(loss, 0.0)
-            violated = loss > close
-            if violated and others >= guessed - close:  # seldom: another rival, or a tie
-                hits, rival = 0, 0
-                for k in range(K):
-                    hit = (F[n, k] >= best - close) & (k != own_class)
-                    hits += hit
-                    rival += k * hit
-                tied += hits > 1
-            rivals[n] = rival if violated else -1
-        values[block] = total
+                hit = (F[n, k] >= best - close) & (k != own_class)
+                hits += hit
+                rival += k * hit
+            tied += hits > 1
+        rivals[n] = rival if violated else -1
     return tied
 
 
@@ -149,18 +144,17 @@ class MulticlassHinge(RowLoss):
         n_threads: int,
     ) -> tuple[float, Gradient]:
         """Move, evaluate and compare with the last subgradient in one pass over the scores."""
-        n_blocks = -(-len(F) // BLOCK)
-        rivals, values, ties = np.empty(len(F), np.int32), np.empty(n_blocks), []
+        rivals, losses, ties = np.empty(len(F), np.int32), np.empty(len(F)), []
         codes, table = lookup or (np.empty(0, np.uint8), np.zeros((1, F.shape[1])))
         guess = before.plus if isinstance(before, PairGradient) else np.empty(0, np.int32)
 
-        def task(first: int, last: int) -> None:
-            ties.append(_sweep(F, y, space.weight, codes, table, guess, KINK, rivals, values, first, last))
+        def task(start: int, stop: int) -> None:
+            ties.append(_sweep(F, y, codes, table, guess, KINK, rivals, losses, start, stop))
 
-        parallel.run(task, n_blocks, 2 * F.size, n_threads)
+        parallel.run(task, len(F), 2 * F.size, n_threads)
         if any(ties):
             return super().advance(F, y, space, None, before, n_threads)
-        return sum(values.tolist()), PairGradient(rivals, y, F.shape[1], space).follow(before)
+        return space.mean(losses), PairGradient(rivals, y, F.shape[1], space).follow(before)
 
     def constants(self, n_outputs: int) -> Constants:
         """‖∇R‖ ≤ √2."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from convexboost.core.protocols import Constants
 from convexboost.core.space import Array, FunctionSpace
+from convexboost.core.sums import ExactSum
 from convexboost.core.text import shown
 from convexboost.losses._groups import Groups
 from convexboost.losses._loss import Loss, is_positive, prepare
@@ -77,8 +78,8 @@ class Structured(Loss):
         given = Groups.needed(groups, self, len(y))
         order = np.argsort(given.numbers, kind="stable")
         size = np.bincount(given.numbers)
-        weight = space.weight if given.weight is None else given.weight
-        omega = np.bincount(given.numbers, weight) / size
+        numbers, weight = given.numbers, given.weight
+        omega = (space.masses(numbers) if weight is None else np.bincount(numbers, weight)) / size
         return Structures(
             self,
             y,
@@ -139,7 +140,7 @@ class Structures(BoundLoss):
             )
         difference = counts - y
         gains = F * difference
-        value = margin + float(gains.sum())
+        value = margin + float(ExactSum().add(gains.ravel()))
         if value < -SLACK * (1.0 + abs(margin) + float(np.abs(gains).sum())):
             raise ValueError(
                 f"`oracle` returned an output that is {-value:g} worse than the truth for the structure "

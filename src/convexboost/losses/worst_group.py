@@ -81,7 +81,9 @@ class GroupMaximum(Reweighted):
 
     def reweight(self, losses: Array) -> tuple[float, Array]:
         """R = Σ_g s_g R_g at the kink; every row of group g counts s_g/P_g times."""
-        risks = np.bincount(self.group, self.space.weight * losses) / self.mass
+        bound = float(np.abs(losses).max(initial=0.0))
+        sums = self.space.exact_sums(self.group, losses[:, None], len(self.mass), bound)
+        risks = sums.values()[:, 0] / self.mass
         if self.smooth is None:
             value = float(risks.max())
             shares = (risks >= self.tie(value)[0]).astype(float)
