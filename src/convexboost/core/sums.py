@@ -283,6 +283,13 @@ def _add_rows(F: Any, G: Any, weight: Any, counted: Any, digits: Any) -> None:
 
 
 @njit(cache=True, nogil=True)
+def _add_to_cell(number: Any, times: Any, digits: Any) -> None:
+    units = np.int64(number)
+    digits[0] += times * units
+    digits[1] += times * np.int64((number - np.float64(units)) * 2.0**PART_BITS)
+
+
+@njit(cache=True, nogil=True)
 def _add_cells(cell: Any, columns: Any, weight: Any, counted: Any, scale: Any, out: Any, mass: Any) -> None:
     """Add weight · columns · scale to the cells, in whole numbers and in parts of 2^-32, cut off.
 
@@ -293,8 +300,8 @@ def _add_cells(cell: Any, columns: Any, weight: Any, counted: Any, scale: Any, o
         c, w = np.uint64(cell[n]), weight[n] if len(weight) > 0 else 1.0
         factor, times = (scale, np.int64(w)) if is_count else (scale * w, np.int64(1))
         mass[c] += times if is_count else np.int64(w * MASS_SCALE)
-        for k in range(K):
-            number = columns[n, k] * factor
-            units = np.int64(number)
-            out[c, k, np.uint64(0)] += times * units
-            out[c, k, np.uint64(1)] += times * np.int64((number - np.float64(units)) * 2.0**PART_BITS)
+        if K == 1:  # without a loop: twice as fast
+            _add_to_cell(columns[n, np.uint64(0)] * factor, times, out[c, np.uint64(0)])
+        else:
+            for k in range(K):
+                _add_to_cell(columns[n, k] * factor, times, out[c, k])
