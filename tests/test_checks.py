@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from functools import wraps
 
 import numpy as np
@@ -10,16 +11,14 @@ import pytest
 from numba import njit
 
 from convexboost import ConvexBoostClassifier, ConvexBoostRegressor, FunctionSpace, boost, check_loss
-from convexboost.checks import LossError, LossWarning, watch
+from convexboost.checks import LossError, LossWarning, guarded
+from convexboost.checks._first_rounds import COMPARED
 from convexboost.checks._mistakes import search
-from convexboost.checks._trial import Trial, quiet
-from convexboost.checks._watch import WATCHED, Watched
+from convexboost.checks._probe import Probe, quiet
 from convexboost.inspection.certify import certify
 from convexboost.learners.stump import Stump
 from convexboost.losses import Absolute, HalfSquared, MulticlassHinge, Quantile, Ridge, Softmax, maximum
 from convexboost.losses._custom import as_loss
-from convexboost.losses._objective import Pointwise
-from convexboost.losses._reweighted import Reweighted
 from convexboost.registry import available
 
 N = 60
@@ -663,7 +662,7 @@ def look(loss, y, seed=0, sample_weight=None, groups=None, n_classes=None):
     loss = as_loss(loss)
     objective = loss.bind(y, FunctionSpace.of(len(y), sample_weight), n_classes, groups)
     with quiet():
-        search(Trial(objective, loss, np.random.default_rng([seed, 7]), thorough=False))
+        search(Probe(objective, loss, np.random.default_rng([seed, 7]), thorough=False))
 
 
 @pytest.mark.parametrize("scale", [1, 1e5, 1e-5])
@@ -1028,53 +1027,59 @@ def test_a_link_may_give_the_probability_of_the_second_class_alone(shape):
     np.testing.assert_allclose(P, expected, rtol=1e-6)
 
 
-def test_watching_ends():
+def test_comparing_ends():
     """A few evaluations before, two more in each of the first rounds, and none afterwards."""
     y = problem("one")[0]
     calls = {}
-    for rounds in (1, WATCHED, 20):
-        for watched in (False, True):
+    for rounds in (1, COMPARED, 20):
+        for compared in (False, True):
             loss = Counting(mean_half_squared)
             objective, hypotheses = bound(loss, y)
-            if watched:
-                objective = watch(objective)
+            if compared:
+                objective = guarded(objective)
                 before = loss.calls
             result = boost(objective, hypotheses, n_rounds=rounds, step="constant:0.1", start=np.zeros(1))
-            calls[rounds, watched] = loss.calls - (before if watched else 0)
-            calls[rounds, watched, "objective"] = result.records[-1].objective
+            calls[rounds, compared] = loss.calls - (before if compared else 0)
+            calls[rounds, compared, "objective"] = result.records[-1].objective
     assert before <= 8
-    for rounds in (1, WATCHED, 20):
+    for rounds in (1, COMPARED, 20):
         extra = calls[rounds, True] - calls[rounds, False]
-        assert extra == 2 * min(rounds, WATCHED - 1)
+        assert extra == 2 * min(rounds, COMPARED - 1)
         assert calls[rounds, True, "objective"] == calls[rounds, False, "objective"]
 
 
-def test_losses_of_the_library_are_not_watched():
+def test_losses_of_the_library_are_not_observed():
     objective, _ = bound(Absolute(), problem("one")[0])
-    assert watch(objective) is objective
+    assert guarded(objective) is objective
     mixed, _ = bound(Absolute() + as_loss(rows(huber)), problem("one")[0])
-    assert isinstance(watch(mixed), Watched)
+    assert guarded(mixed).observer is not None
 
 
-def test_a_watched_objective_is_the_objective():
+def test_a_guarded_objective_is_the_objective():
     y = problem("one")[0]
     for l2 in (0.0, 0.3):
         objective = bound(rows(half_squared, constants=KNOWN, prox=between), y)[0].with_l2(l2)
-        watched = watch(objective)
+        safe = guarded(objective)
         F = np.random.default_rng(2).normal(size=(N, 1))
-        assert watched.value(F) == objective.value(F)
-        assert watched.constants == objective.constants
-        np.testing.assert_array_equal(watched.evaluate(F)[1], objective.evaluate(F)[1])
-        np.testing.assert_array_equal(watched.start(), objective.start())
-        np.testing.assert_array_equal(watched.prox(F, 1.0), objective.prox(F, 1.0))
-        assert watched.pieces() is None
-        scores = [o.scores(None, np.zeros(1), F) for o in (objective, watched)]
+        assert safe.value(F) == objective.value(F)
+        assert safe.constants == objective.constants
+        np.testing.assert_array_equal(safe.evaluate(F)[1], objective.evaluate(F)[1])
+        np.testing.assert_array_equal(safe.start(), objective.start())
+        np.testing.assert_array_equal(safe.prox(F, 1.0), objective.prox(F, 1.0))
+        assert safe.pieces() is None
+        scores = [o.scores(None, np.zeros(1), F) for o in (objective, safe)]
         assert scores[0].rescaled(0.5) == scores[1].rescaled(0.5)
-        assert watched.with_l2(1.0).constants.strong_convexity == 2.0
+        assert safe.with_l2(1.0).constants.strong_convexity == 2.0
 
 
 def half(F, y):
     return mean_half_squared(F, y)
+
+
+def turn_into(scores, other):
+    """From now on the observed objective answers like another one."""
+    observer = scores.objective.observer
+    observer.objective, scores.objective = other, replace(other, observer=observer)
 
 
 @pytest.mark.parametrize(
@@ -1085,13 +1090,12 @@ def half(F, y):
         (lambda F, y: (half(F, y)[0], np.nan * F), "the gradient is not finite at the scores of an early"),
     ],
 )
-def test_the_first_rounds_are_watched(wrong, what):
+def test_the_first_rounds_are_compared(wrong, what):
     y = 1000 + problem("one")[0]
-    objective = watch(bound(total(half), y)[0])
+    objective = guarded(bound(total(half), y)[0])
     scores = objective.scores(None, np.zeros(1))
     scores.value()
-    bad = bound(total(wrong), y)[0]
-    object.__setattr__(objective, "inner", bad)  # what it says from now on
+    turn_into(scores, bound(total(wrong), y)[0])
     scores.restore((np.full((N, 1), 100.0), []))
     with pytest.raises(LossError, match=f"{what}.*check_loss"):
         scores.value()
@@ -1099,7 +1103,7 @@ def test_the_first_rounds_are_watched(wrong, what):
 
 def test_a_bump_between_rounds_is_a_warning():
     y = problem("one")[0]
-    objective = watch(bound(total(half), y)[0])
+    objective = guarded(bound(total(half), y)[0])
     scores = objective.scores(None, np.zeros(1))
     scores.value()
 
@@ -1107,7 +1111,7 @@ def test_a_bump_between_rounds_is_a_warning():
         R, G = half(F, y)
         return R + 500 * np.cos(F.mean() / 10), G - 50 * np.sin(F.mean() / 10) / len(F)
 
-    object.__setattr__(objective, "inner", bound(total(bumpy), y)[0])
+    turn_into(scores, bound(total(bumpy), y)[0])
     scores.restore((np.full((N, 1), 66.0), []))
     with pytest.warns(LossWarning, match="not convex: between the scores of two rounds"):
         scores.value()
@@ -1115,34 +1119,12 @@ def test_a_bump_between_rounds_is_a_warning():
     scores.value()  # once is enough
 
 
-def test_a_watched_loss_answers_like_the_loss_itself():
-    """Every method that losses of single rows answer in their own way is passed on."""
-    own = {
-        name
-        for cls in (Pointwise, Reweighted)
-        for name, f in vars(cls).items()
-        if callable(f) and name[0] != "_"
-    }
-    unused = {
-        "part",
-        "take",
-        "kinds",
-        "reweight",
-        "tie",
-        "lowest_losses",
-        "slopes_left",
-        "sharp",
-        "best_shift",
-    }
-    assert own - unused <= set(vars(Watched))
-
-
-def test_a_watched_loss_is_certified():
+def test_a_guarded_loss_is_certified():
     y = np.random.default_rng(0).normal(size=40)
     X, space = y[:, None] + 0.1, FunctionSpace.of(40)
     loss = rows(lambda F, y: (np.abs(F - y).sum(axis=1), np.sign(F - y)))
     type(loss).prox = lambda self, F, y, size: F - (F - y).clip(-size, size)
-    objective, H = watch(as_loss(loss).bind(y, space)), Stump().bind(X, space)
+    objective, H = guarded(as_loss(loss).bind(y, space)), Stump().bind(X, space)
     result = boost(objective, H, n_rounds=30)
     found = certify(objective, H, result.model)
     assert found.ball(found.radius).value <= found.objective

@@ -784,7 +784,7 @@ def test_the_gap_on_letter_is_small():
     """Useful, not only valid: at most 5 % of the objective after 3,000 weak learners."""
     if "CONVEXBOOST_DATA" not in os.environ:
         pytest.skip("set CONVEXBOOST_DATA to the folder with the data sets (letter/, pendigits/, ...)")
-    folder = str(Path(__file__).parents[1] / "benchmarks")
+    folder = str(Path(__file__).parents[2] / "benchmarks")
     sys.path.insert(0, folder)
     try:
         import data

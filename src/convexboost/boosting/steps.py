@@ -23,8 +23,8 @@ Memory = dict[str, Any]
 #: `auto` doubles its first step while that multiplies the gain by at least this factor.
 DOUBLE = 1.1
 #: From round ENLARGE_FROM on `auto` may multiply the ensemble by ENLARGE, while more than the share
-#: ENLARGE_ABOVE of what could be gained at the start is left.  Earlier, or closer to the floor, that makes the
-#: scores larger but not more accurate.
+#: ENLARGE_ABOVE of what could be gained at the start is left.  Earlier, or closer to the floor, that makes
+#: the scores larger but not more accurate.
 ENLARGE_FROM, ENLARGE, ENLARGE_ABOVE = 20, 2**0.5, 0.3
 
 

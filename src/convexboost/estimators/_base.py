@@ -32,7 +32,7 @@ from sklearn.utils.validation import (
 from convexboost.boosting.steps import STEPS, Refit
 from convexboost.boosting.training import OUTPUTS, Record, Result, boost, check_certifiable
 from convexboost.boosting.variants import ALGORITHMS
-from convexboost.checks import watch
+from convexboost.checks import guarded
 from convexboost.core.model import AdditiveModel
 from convexboost.core.protocols import Constants
 from convexboost.core.space import Array, FunctionSpace, in_range
@@ -48,15 +48,10 @@ from convexboost.estimators._frames import (
 )
 from convexboost.inspection.certificates import Certificate
 from convexboost.inspection.certify import Effort, certify
-from convexboost.inspection.diagnosis import (
-    NO_VALIDATION,
-    Diagnosis,
-    Run,
-    count_hypotheses,
-    diagnose,
-    number,
-)
+from convexboost.inspection.diagnosis import count_hypotheses, diagnose, number
 from convexboost.inspection.exact import MAX_NONZEROS
+from convexboost.inspection.findings import Diagnosis
+from convexboost.inspection.finished_run import NO_VALIDATION, FinishedRun
 from convexboost.learners._stump_learner import StumpLearner
 from convexboost.learners.classifier import Classifier
 from convexboost.learners.network import Network
@@ -143,7 +138,7 @@ class BaseConvexBoost(BaseEstimator):
         validates = self._validates_inside(rows, X_val, loss, learner)
         whole = rows
         rows, held_out = self._validation_rows(rows, X_val, y_val, groups_val, rng)
-        objective = watch(self._objective(rows, loss, n_classes), loss)
+        objective = guarded(self._objective(rows, loss, n_classes), loss)
         seed = rng.randint(2**31)
         train = partial(self._train, whole=whole, loss=loss, learner=learner, n_classes=n_classes, seed=seed)
         self.validation_curve_ = self._validate_inside(rows, loss, train) if validates else None
@@ -279,7 +274,7 @@ class BaseConvexBoost(BaseEstimator):
             values, no_validation = _trials.validation(self, X, y), _trials.why_not(self)
             history, has_validation, curve = {**history, "validation": values}, False, None
         step = self._step(self._learner(), self.loss_, self.constants_)
-        run = Run(
+        run = FinishedRun(
             history=history,
             chosen=self.chosen_,
             algorithm=_algorithm_name(self.algorithm, self._decay(self._learner())),

@@ -16,7 +16,7 @@ from convexboost.core.text import shown
 from convexboost.estimators._base import BaseConvexBoost, Rows, _check_labels, _check_weight, _n_rows
 from convexboost.estimators._frames import naming, refuse_times
 from convexboost.inspection.certificates import Certificate
-from convexboost.inspection.diagnosis import Diagnosis
+from convexboost.inspection.findings import Diagnosis
 from convexboost.kernels.ranking import Pairs
 from convexboost.losses._groups import Groups
 from convexboost.losses._loss import Loss

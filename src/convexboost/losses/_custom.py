@@ -25,7 +25,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numba import njit
@@ -201,6 +201,7 @@ class CustomRows(_Custom, RowLoss):  # type: ignore[override]
     """A user's row losses."""
 
     user: Any
+    user_method: ClassVar[str] = "evaluate"
 
     def formula(self, f: str = "f") -> str:
         """Name and arguments."""
@@ -268,6 +269,7 @@ class CustomTotal(_Custom, Loss):  # type: ignore[override]
     """A user's value and partial derivatives of the whole score matrix."""
 
     user: Any
+    user_method: ClassVar[str] = "total"
 
     def formula(self, f: str = "f") -> str:
         """Name and arguments."""

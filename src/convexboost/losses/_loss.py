@@ -34,6 +34,8 @@ class Loss(ABC):
     """
 
     name: ClassVar[str]
+    #: The method with the value and the gradient that a user wrote; "" for losses of the library.
+    user_method: ClassVar[str] = ""
     #: "regression": y is (n, k) floats; "classification": class numbers 0 … K − 1, K outputs; "binary": two
     #: classes, one output; "ranking": (n, 1) grades, one output; "any": whatever it meets.
     task: ClassVar[str]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Self
@@ -40,6 +40,10 @@ class BoundLoss(ABC):
     l2: float = field(default=0.0, kw_only=True)
     #: Gradients are those of the Moreau envelope, this many Polyak steps wide; 0: of R itself.
     envelope: float = field(default=0.0, kw_only=True)
+    #: Called with F, R[F], its subgradient and `envelope` after every evaluation in training.
+    observer: Callable[[Array, float, Gradient, float], None] | None = field(
+        default=None, kw_only=True, compare=False, repr=False
+    )
 
     __repr__ = brief
 

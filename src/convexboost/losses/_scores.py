@@ -245,6 +245,8 @@ class LocalScores:
         if self._evaluated is None:
             objective = self.objective
             value, gradient = objective.advance(self._F, self._pending, self._before, self._n_threads)
+            if objective.observer is not None:
+                objective.observer(self._F, value, gradient, objective.envelope)
             self._pending, self._before = None, gradient if isinstance(gradient, PairGradient) else None
             self._loss = value = value if self._loss is None else self._loss
             self._plain = gradient

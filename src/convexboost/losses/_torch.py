@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -29,6 +29,8 @@ def import_torch() -> Any:
 @dataclass(frozen=True)
 class TorchLoss(CustomTotal):
     """Row losses or one number, found out when it meets its targets."""
+
+    user_method: ClassVar[str] = "value"
 
     @cached_property
     def method(self) -> Callable[..., Any]:
@@ -66,6 +68,8 @@ class TorchLoss(CustomTotal):
 @dataclass(frozen=True)
 class TorchRows(CustomRows):
     """A loss per row."""
+
+    user_method: ClassVar[str] = "value"
 
     thread_safe = False  # PyTorch has threads of its own
 

@@ -1,4 +1,4 @@
-"""A loss on trial: where it was asked, what it said, and how exact that is."""
+"""A probe of a loss: the points where it was evaluated, the results, and how exact they are."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 from convexboost.checks._names import show
 from convexboost.checks._report import LossError
 from convexboost.core.space import Array, FunctionSpace
-from convexboost.losses._custom import CustomBoundLoss, CustomRows, CustomTotal
+from convexboost.losses._custom import CustomBoundLoss
 from convexboost.losses._objective import BoundLoss, Pointwise
 
 #: Rows of a row loss that are tried out; a loss of all rows at once gets all of them.
@@ -80,7 +80,7 @@ class Slope:
         return np.where(fine, miss / (np.abs(self.claimed) + np.abs(self.middle) + 1e-300), 0.0)
 
 
-class Trial:
+class Probe:
     """A bound loss as one or more pieces, each a function of its own scores.
 
     A piece is a row of a row loss, with the row's own gradient; or all rows at once, with ordinary partial
@@ -96,7 +96,7 @@ class Trial:
         self.objective, self.rng, self.thorough = objective, rng, thorough
         own: Any = getattr(objective, "loss", None)
         self.loss = own if loss is None else loss
-        self.method = method_of(self.loss)
+        self.method = "" if self.loss is None else self.loss.user_method
         name = f"`{self.method}` of {self.loss.name}" if self.method else f"the loss {self.loss or ''}"
         self.who = name.rstrip()
         self.by_rows = isinstance(objective, Pointwise)
@@ -219,13 +219,6 @@ class Trial:
         if not point.finite.all():
             return math.inf
         return self.objective.space.mean(point.losses) if self.by_rows else float(point.losses[0])
-
-
-def method_of(loss: Any) -> str:
-    """Return the name of the method that a user wrote; nothing for losses of the library."""
-    if type(loss).__name__ in ("TorchLoss", "TorchRows"):  # torch may not be there
-        return "value"
-    return "evaluate" if isinstance(loss, CustomRows) else "total" if isinstance(loss, CustomTotal) else ""
 
 
 def edge_of_finite(evaluate: Callable[[Array], Any], A: Array, B: Array) -> tuple[bool, Array]:
