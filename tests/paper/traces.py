@@ -114,7 +114,7 @@ class Trace:
 def measured(trace, algorithm, certificate=None):
     """The trace as the library's `bounds_of` wants it."""
     constants = trace.problem.objective.constants
-    return bounds.Run(
+    return bounds.Measurements(
         algorithm,
         step=trace.eta,
         h=trace.h_norm,

@@ -1,8 +1,9 @@
-"""Is a loss what it claims to be: value and gradient of one convex function, with the right factor and shape?
+"""Checks of a loss: are value and gradient those of one convex function, with the right factor and shape.
 
 `check_loss` tries a loss out, as scikit-learn's `check_estimator` does with estimators; `guarded` does a
-small part of it in every fit with a user's own loss.  `_mistakes` holds the checks, `_declared` those of what a
-loss declares, `_names` finds the name of a mistake, and `_probe` evaluates the loss and measures its rounding.
+small part of it in every fit with a user's own loss.  `_mistakes` holds the checks, `_declared` those of
+what a loss declares, `_names` finds the name of a mistake, and `_probe` evaluates a loss and measures its
+rounding.
 """
 
 from __future__ import annotations
