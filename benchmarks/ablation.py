@@ -17,7 +17,7 @@ from numba import njit
 
 import common
 from common import geometric_mean, median, number, replaced, spread, table
-from convexboost.core.gradients import Gradient, PairGradient, RidgeGradient
+from convexboost.core.gradients import Gradient
 from convexboost.core.hypotheses import Hypothesis
 from convexboost.core.model import AdditiveModel
 from convexboost.learners._bin_function import BinFunction
@@ -25,6 +25,7 @@ from convexboost.learners._bins import BinMapper
 from convexboost.learners._span import PairTable
 from convexboost.learners._stumps import StumpSet
 from convexboost.learners.stump import Stump
+from convexboost.losses._pair_gradient import PairGradient
 from convexboost.losses._scores import LocalScores
 from convexboost.losses.multiclass_hinge import MulticlassHinge
 from peers import Problem
@@ -130,7 +131,7 @@ def no_symbolic_ridge() -> Iterator[None]:
 
     def wrap(histogram: Callable[..., Any]) -> Callable[..., Any]:
         def dense(self: StumpSet, gradient: Gradient) -> np.ndarray:
-            if isinstance(gradient, RidgeGradient):
+            if gradient.l2 > 0.0:
                 gradient = Gradient(gradient.values, gradient.space)
             return histogram(self, gradient)
 

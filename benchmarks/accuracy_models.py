@@ -121,9 +121,9 @@ class Ours(Library):
         "rate": "rate",
         "leaves": "max_leaves",
         "min_leaf": "min_samples_leaf",
-        "l2": "leaf_l2",
-        "rows": "row_share",
-        "columns": "column_share",
+        "l2": "reg_lambda",
+        "rows": "subsample",
+        "columns": "colsample_bytree",
     }
     objectives: ClassVar = {
         SQUARED: {"loss": "half_squared"},
@@ -138,7 +138,7 @@ class Ours(Library):
         """Half of the trials draw cuts at random, the others columns for the best cuts."""
         low, high, _ = SPACE["columns"]
         if point["columns"] < (low + high) / 2:
-            return {**super().translate(point), "column_share": 1.0, "splits": "random"}
+            return {**super().translate(point), "colsample_bytree": 1.0, "splits": "random"}
         return {**super().translate(point), "splits": "best"}
 
     def make(self, objective: str, setting: Setting, seed: int) -> Any:

@@ -81,9 +81,9 @@ STAGES: dict[str, dict[str, Any]] = {
             "splits": ("best", "random"),
             "max_leaves": (16, 31, 64, 128),
             "min_samples_leaf": (3, 10, 20),
-            "leaf_l2": (0.0, 3.0),
-            "row_share": (1.0, 0.6),
-            "column_share": (1.0, 0.6),
+            "reg_lambda": (0.0, 3.0),
+            "subsample": (1.0, 0.6),
+            "colsample_bytree": (1.0, 0.6),
         },
     },
     "rounds": {
@@ -124,7 +124,7 @@ def run(stage: str, name: str, loss: str, fold: int, config: dict[str, Any]) -> 
     X, y, categorical = rows(name, STAGES[stage]["rows"])
     splitter = (StratifiedKFold if is_classes(loss) else KFold)(3, shuffle=True, random_state=0)
     train, held = list(splitter.split(X, y))[fold]
-    limits = ("max_leaves", "splits", "min_samples_leaf", "leaf_l2", "row_share", "column_share")
+    limits = ("max_leaves", "splits", "min_samples_leaf", "reg_lambda", "subsample", "colsample_bytree")
     step, rate = config["step"], config["rate"]
     if step == "constant" and loss == "softmax":
         rate *= 10  # its gradients are small

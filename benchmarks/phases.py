@@ -29,11 +29,12 @@ from convexboost import ConvexBoostClassifier
 from convexboost.boosting.algorithms import Residual
 from convexboost.boosting.steps import STEPS
 from convexboost.boosting.training import Result, Training
-from convexboost.core.gradients import Gradient, PairGradient
+from convexboost.core.gradients import Gradient
 from convexboost.learners._bins import BinMapper
 from convexboost.learners._span import PairTable, Span
 from convexboost.learners._stumps import HistogramTarget
 from convexboost.learners.stump import Stump
+from convexboost.losses._pair_gradient import PairGradient
 from convexboost.losses._scores import LocalScores
 from convexboost.losses.multiclass_hinge import MulticlassHinge
 from peers import Problem

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import minimize
 
+from convexboost.kernels.hashing import draw
 from convexboost.kernels.stumps import CLASS, LEFT, MISSING, RIGHT, VECTOR
-from convexboost.kernels.trees import _draw
 from convexboost.learners._dense import DenseHypothesis, DenseSet
 
 TIE = 1e-9
@@ -394,7 +394,7 @@ def tree_candidates(j, sums, categorical, number, seed):
     prefixes = [held[: i + 1] if categorical else range(b + 1) for i, b in enumerate(held)]
     if seed is not None and len(held) > 1:
         span = len(held) - 1 if categorical else held[-1] - held[0]
-        cut = int(_draw(seed, number, j) * span)
+        cut = int(draw(seed, number, j) * span)
         prefixes = [held[: cut + 1] if categorical else range(held[0] + cut + 1)]
     for missing in ([], [n_bins]) if has_missing else ([],):
         for left in prefixes:

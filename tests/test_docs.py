@@ -40,6 +40,7 @@ def test_there_are_many_references():
     "document",
     [
         "README.md",
+        "docs/architecture.md",
         "docs/paper-map.md",
         "docs/decisions.md",
         "docs/diagnosis.md",
@@ -69,11 +70,15 @@ def test_the_python_files_that_are_named_exist(document):
         assert found, name
 
 
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 80
+
+
 def test_the_code_in_the_readme_runs(capsys):
     names: dict[str, object] = {}
     first, own, second = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
     exec(first, names)
-    assert capsys.readouterr().out.strip() == first.split("# ")[1].strip()
+    assert capsys.readouterr().out.strip() == first.split("\n# ")[1].strip()
     names.update(np=np, ConvexBoostRegressor=ConvexBoostRegressor)
     exec(textwrap.dedent(own), names)
     y = np.random.default_rng(0).normal(size=60)

@@ -41,7 +41,7 @@ CASES = {
     "repeated": ("repeated", "auto", Huber(), Stump(max_bins=8), 0.1, False, True),
     "residual": ("residual", "auto", MulticlassHinge(), Stump(max_bins=8), 0.1, True, True),
     "polyak": ("residual", "polyak", HalfSquared(), Stump(max_bins=8), 0.0, True, False),
-    "tree": ("residual", "refit", Softmax(), Tree(min_samples_leaf=3, row_share=0.7), 0.0, True, False),
+    "tree": ("residual", "refit", Softmax(), Tree(min_samples_leaf=3, subsample=0.7), 0.0, True, False),
     "tree, l2": ("residual", "refit", Huber(), Tree(min_samples_leaf=3), 0.1, False, True),
     "additive": ("residual", "auto", HalfSquared(), Additive(max_bins=8), 0.0, False, True),
     "network": ("residual", "adanorm", HalfSquared(), Network(n_steps=2), 0.0, True, False),

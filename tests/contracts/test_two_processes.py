@@ -65,14 +65,13 @@ class Part:
     def histogram(self, factor):
         G = self.scores.gradient().values
         out = np.zeros((self.sample.mapper.offsets[-1], G.shape[1]), np.int64)
-        self.sample._add_rows(G, factor, 0, self.sample.n_features, out)
+        self.sample._add_rows(np.arange(self.sample.n_features), G, factor, out)
         return out
 
     def shared_mass(self, j, width):
         column = np.zeros(len(self.sample), np.uint8) if j is None else self.sample.column(j)
         out = np.zeros((self.sample.mapper.offsets[-1], width), np.int64)
-        features = np.arange(self.sample.n_features)
-        self.sample._add_pairs(column, features, 0, len(features), out)
+        self.sample._add_pairs(np.arange(self.sample.n_features), column, out)
         return out
 
     def __getattr__(self, name):

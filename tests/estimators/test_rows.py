@@ -28,7 +28,7 @@ LOSSES = {
 TREES = {
     "best": {"learner": Tree(splits="best")},
     "random": {"learner": Tree(splits="random")},
-    "shares": {"learner": Tree(row_share=0.7, column_share=0.5, min_samples_leaf=5)},
+    "shares": {"learner": Tree(subsample=0.7, colsample_bytree=0.5, min_samples_leaf=5)},
     "auto rounds": {"learner": Tree(), "early_stopping": "auto", "n_iter_no_change": 5},
     "ridge": {"learner": Tree(splits="best"), "l2": 0.1},
 }

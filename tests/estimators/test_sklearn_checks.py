@@ -78,7 +78,7 @@ ESTIMATORS = [
     ConvexBoostRegressor("absolute", Tree(min_samples_leaf=2), n_rounds=20, step="refit", output="last"),
     ConvexBoostRegressor(
         "quantile:0.7",
-        Tree(splits="random", min_samples_leaf=3, leaf_l2=1.0),
+        Tree(splits="random", min_samples_leaf=3, reg_lambda=1.0),
         "naive",
         n_rounds=30,
         step="refit",

@@ -85,7 +85,7 @@ def sweep(scores, X, column, sign, rng):
 @pytest.mark.parametrize("splits", ["best", "random"])
 def test_regression_is_monotone(options, splits):
     X, y = data()
-    learner = Tree(monotone={0: 1, 3: -1}, min_samples_leaf=5, splits=splits, max_leaves=12)
+    learner = Tree(monotone_constraints={0: 1, 3: -1}, min_samples_leaf=5, splits=splits, max_leaves=12)
     options = {"n_rounds": 12, "random_state": 0, "categorical_features": [2], **options}
     model = ConvexBoostRegressor(learner=learner, **options).fit(X, y)
     rng = np.random.default_rng(1)
@@ -107,7 +107,7 @@ def test_several_outputs_are_monotone(n_targets):
     X, y = data()
     Y = np.column_stack([y * (k + 1) + k for k in range(n_targets)])
     for loss in ("half_squared", "absolute"):
-        learner = Tree(monotone=[1, 0, 0, -1], min_samples_leaf=5)
+        learner = Tree(monotone_constraints=[1, 0, 0, -1], min_samples_leaf=5)
         model = ConvexBoostRegressor(loss, learner, n_rounds=10, random_state=0).fit(X, Y)
         assert sweep(model.predict, X, 0, 1, np.random.default_rng(1)) >= 0.0
         assert sweep(model.predict, X, 3, -1, np.random.default_rng(1)) > 0.0
@@ -116,7 +116,7 @@ def test_several_outputs_are_monotone(n_targets):
 @pytest.mark.parametrize("loss", ["logistic", "hinge", "exponential", "squared_hinge"])
 def test_two_classes_are_monotone(loss):
     X, y = data()
-    learner = Tree(monotone={0: 1, 3: -1}, min_samples_leaf=5)
+    learner = Tree(monotone_constraints={0: 1, 3: -1}, min_samples_leaf=5)
     model = ConvexBoostClassifier(loss, learner, n_rounds=15, random_state=0).fit(X, y > 0.3)
     rng = np.random.default_rng(1)
     assert sweep(model.decision_function, X, 0, 1, rng) + sweep(model.decision_function, X, 3, -1, rng) > 0.0
@@ -124,7 +124,7 @@ def test_two_classes_are_monotone(loss):
 
 def test_counts_and_ranks_are_monotone():
     X, y = data()
-    learner = Tree(monotone={0: 1, 3: -1}, min_samples_leaf=5)
+    learner = Tree(monotone_constraints={0: 1, 3: -1}, min_samples_leaf=5)
     counts = np.random.default_rng(0).poisson(np.exp(np.clip(y / 3, -2, 2)))
     model = ConvexBoostRegressor("poisson", learner, n_rounds=15).fit(X, counts)
     assert sweep(model.model_.predict, X, 3, -1, np.random.default_rng(1)) > 0.0
@@ -138,7 +138,7 @@ def test_counts_and_ranks_are_monotone():
 def test_every_score_of_several_classes_is_monotone(loss):
     """Scores, each of them; probabilities are differences of scores and need not be."""
     X, y = data()
-    learner = Tree(monotone={3: -1}, min_samples_leaf=5)
+    learner = Tree(monotone_constraints={3: -1}, min_samples_leaf=5)
     model = ConvexBoostClassifier(loss, learner, n_rounds=8, random_state=0).fit(X, np.digitize(y, [-1, 0.5]))
     sweep(model.model_.predict, X, 3, -1, np.random.default_rng(1))
 
@@ -146,8 +146,8 @@ def test_every_score_of_several_classes_is_monotone(loss):
 def test_names_of_columns():
     X, y = data()
     frame = pd.DataFrame(X, columns=["a", "b", "kind", "d"]).astype({"kind": "category"})
-    model = ConvexBoostRegressor(learner=Tree(monotone={"d": -1}), n_rounds=5).fit(frame, y)
-    other = ConvexBoostRegressor(learner=Tree(monotone={3: -1}), n_rounds=5).fit(frame, y)
+    model = ConvexBoostRegressor(learner=Tree(monotone_constraints={"d": -1}), n_rounds=5).fit(frame, y)
+    other = ConvexBoostRegressor(learner=Tree(monotone_constraints={3: -1}), n_rounds=5).fit(frame, y)
     np.testing.assert_array_equal(model.predict(frame), other.predict(frame))
     assert model.certify(frame, y, radius=1.0).gap(radius=1.0) > 0.0
     for monotone, given, message in (
@@ -160,7 +160,7 @@ def test_names_of_columns():
         ({4: 1}, frame, "between 0 and 3, got 4"),
     ):
         with pytest.raises(ValueError, match=message):
-            ConvexBoostRegressor(learner=Tree(monotone=monotone), n_rounds=5).fit(given, y)
+            ConvexBoostRegressor(learner=Tree(monotone_constraints=monotone), n_rounds=5).fit(given, y)
 
 
 # --- groups ------------------------------------------------------------------------------------------------
@@ -176,7 +176,7 @@ def test_rankers_draw_whole_queries(monkeypatch):
         return seen[-1]
 
     monkeypatch.setattr(_tree_set.TreeSet, "_draw_rows", watched)
-    options = {"learner": Tree(row_share=0.5), "random_state": 0, "early_stopping": False}
+    options = {"learner": Tree(subsample=0.5), "random_state": 0, "early_stopping": False}
     ConvexBoostRanker(n_rounds=5, **options).fit(X, np.round(y), qid)
     assert len(seen) == 5
     for rows in seen:
@@ -187,7 +187,7 @@ def test_rankers_draw_whole_queries(monkeypatch):
     assert set(qid[seen[0]]) & set(np.delete(qid, seen[0]))
 
 
-@pytest.mark.parametrize("learner", [Tree(row_share=0.5), Tree(column_share=0.5), Tree(splits="random")])
+@pytest.mark.parametrize("learner", [Tree(subsample=0.5), Tree(colsample_bytree=0.5), Tree(splits="random")])
 def test_same_random_state_same_bits(learner):
     X, y = data()
     a, b, c = (
@@ -205,7 +205,7 @@ def test_weight_two_is_the_row_twice(loss, splits):
     rng = np.random.default_rng(0)
     counts = rng.integers(1, 4, N)
     twice = rng.permutation(np.repeat(np.arange(N), counts))
-    learner = Tree(splits=splits, monotone={3: -1})
+    learner = Tree(splits=splits, monotone_constraints={3: -1})
     model = ConvexBoostRegressor(loss, learner, n_rounds=20, random_state=0, categorical_features=[2])
     a = model.fit(X, y, sample_weight=counts).predict(X)
     b = model.fit(X[twice], y[twice]).predict(X)
@@ -237,7 +237,7 @@ def test_auto_depends_on_the_task_and_the_loss(kind, loss):
     options = {"n_rounds": 4, "early_stopping": False, "random_state": 0}
     tree = kind(loss, Tree(min_samples_leaf=3), **options).fit(X, y)
     learner = Tree(min_samples_leaf=3, splits=splits, max_leaves=leaves)
-    options |= {"step": Tree.step, "residual_decay": Tree.decay, "envelope": envelope}
+    options |= {"step": Tree.auto.step, "residual_decay": Tree.auto.decay, "envelope": envelope}
     said = kind(loss, learner, **options).fit(X, y)
     np.testing.assert_array_equal(tree.predict(X), said.predict(X))
     assert max(len(h.values) for _, h in tree.model_.terms) == leaves
@@ -353,7 +353,7 @@ def test_losses_that_reweight_rows_leave_their_kinks(loss):
     model = ConvexBoostClassifier(loss, random_state=0).fit(X, y, **options)
     assert model.history_["objective"].min() < 0.2 * model.history_["objective"][0]
     assert model.score(X, y) > 0.95
-    stuck = ConvexBoostClassifier(loss, step=Tree.step, random_state=0).fit(X, y, **options)
+    stuck = ConvexBoostClassifier(loss, step=Tree.auto.step, random_state=0).fit(X, y, **options)
     assert stuck.history_["objective"].min() > 2 * model.history_["objective"].min()
 
 

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from convexboost.kernels.histogram import DenseBins, SparseBins
+
 
 @dataclass
 class Binned:
@@ -22,13 +24,18 @@ class Binned:
         weight = rng.uniform(0.1, 2.0, n)
         return cls(codes, np.cumsum([0, *widths]), weight / weight.sum(), rng.normal(size=(n, n_outputs)))
 
-    def compressed(self):
-        """The columns by their rows outside the most frequent bin: (pointers, indices, codes, default)."""
+    @property
+    def bins(self):
+        return DenseBins(self.codes, self.offsets)
+
+    @property
+    def sparse_bins(self):
+        """The same, without the most frequent bin of each column."""
         default = np.array([np.bincount(column).argmax() for column in self.codes])
         rows = [np.flatnonzero(column != d) for column, d in zip(self.codes, default, strict=True)]
         pointers = np.cumsum([0] + [len(r) for r in rows])
         stored = [column[r] for column, r in zip(self.codes, rows, strict=True)]
-        return pointers, np.concatenate(rows), np.concatenate(stored), default
+        return SparseBins(pointers, np.concatenate(rows), np.concatenate(stored), default, self.offsets)
 
 
 @pytest.fixture(params=range(4))

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from convexboost.kernels.binning import BLOCK, add_tables, encode
+from convexboost.kernels.binning import BLOCK, Cuts, add_tables, encode
 
 
 @pytest.mark.parametrize("n_cuts", [0, 1, 2, 3, 7, 8, 100, 254])
@@ -14,7 +14,7 @@ def test_encode_is_searchsorted(n_cuts):
     codes = np.full(X.shape[::-1], 255, np.uint8)
     features, ends = np.array([2, 0]), np.cumsum([0, *map(len, cuts)])
     for start, stop in ((2, 30), (30, len(X))):
-        encode(X, features, np.concatenate(cuts), ends, codes, start, stop)
+        encode(X, Cuts(features, np.concatenate(cuts), ends), codes, start, stop)
     expected = np.full_like(codes, 255)
     for j, c in zip(features, cuts, strict=True):
         found = np.where(np.isnan(X[:, j]), len(c) + 1, np.searchsorted(c, X[:, j]))
@@ -34,5 +34,5 @@ def test_tables_are_looked_up_and_added():
         codes = np.where(np.isnan(X[:, j]), len(c) + 1, np.searchsorted(c, X[:, j]))
         expected[10:30] += table[codes[10:30]]
     ends = [np.cumsum([0, *map(len, parts)]) for parts in (cuts, tables)]
-    add_tables(F, X, features, np.concatenate(cuts), ends[0], np.concatenate(tables), ends[1], 10, 30)
+    add_tables(F, X, Cuts(features, np.concatenate(cuts), ends[0]), np.concatenate(tables), ends[1], 10, 30)
     np.testing.assert_array_equal(F, expected)

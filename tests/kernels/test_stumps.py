@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from convexboost.kernels.stumps import CLASS, LEFT, MISSING, RIGHT, SIGN, VECTOR, best_split
+from convexboost.kernels.stumps import CLASS, LEFT, MISSING, RIGHT, SIGN, VECTOR, Bins, best_split, dot
 from tests import reference
 from tests.kernels.conftest import Binned
 
@@ -17,7 +17,7 @@ def tables(binned):
 
 def found(table, mass, offsets, categorical, kind):
     leaves = np.zeros(256, np.uint8)
-    j, score = best_split(table, mass, np.asarray(offsets), np.asarray(categorical), kind, leaves)
+    j, score = best_split(table, Bins(mass, np.asarray(offsets), np.asarray(categorical), kind), leaves)
     return j, score, leaves[: offsets[j + 1] - offsets[j]]
 
 
@@ -104,3 +104,8 @@ def test_feature_without_values_is_skipped():
     j, _, leaves = found(table, mass, np.array([0, 2, 5]), [False, False], VECTOR)
     assert j == 1
     assert leaves.tolist() == [LEFT, RIGHT, MISSING]
+
+
+def test_dot():
+    A, B = np.random.default_rng(2).normal(size=(2, 37, 3))
+    np.testing.assert_allclose(dot(A, B), np.sum(A * B), rtol=1e-13)

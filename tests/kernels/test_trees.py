@@ -3,38 +3,54 @@
 import numpy as np
 import pytest
 
-from convexboost.kernels.histogram import leaf_tables
+from convexboost.core.tolerances import SUM_BLOCK
+from convexboost.kernels.descent import Branches, add_trees, descend
+from convexboost.kernels.target import Update, quantise, update_target
 from convexboost.kernels.trees import (
-    BEGIN,
-    CHILD,
-    END,
-    FEATURE,
     LARGEST,
     NARROW,
-    ROWS,
-    _draw,
+    Features,
+    Nodes,
+    Rows,
+    Rules,
     add_histogram,
-    add_trees,
-    descend,
     divide,
     find_split,
     grow,
     leaf_of_rows,
-    leaf_sums,
     n_columns,
     partition,
-    quantise,
-    renew,
 )
 from convexboost.kernels.vectors import FEW_WORDS, WORDS
 from tests import reference
 
 SHIFT = np.uint64(8)
+RULES = Rules(
+    max_leaves=6, max_depth=50, min_weight=0.5, min_gain=0.0, l2=0.0, tie=0.0, is_random=False, seed=0
+)
+
+
+def features_of(codes, n_bins, categorical=None, monotone=None, shift=SHIFT):
+    """All features of codes that are (n_rows, n_features)."""
+    n = len(n_bins)
+    return Features(
+        codes,
+        np.ascontiguousarray(codes.T),
+        np.arange(n),
+        np.asarray(n_bins),
+        np.zeros(n, bool) if categorical is None else np.array(categorical),
+        np.zeros(n, np.int64) if monotone is None else np.asarray(monotone),
+        shift,
+    )
+
+
+def all_rows(V):
+    return Rows(V, np.arange(len(V), dtype=np.int32), np.empty(len(V), np.int32))
 
 
 @pytest.fixture(autouse=True)
 def wrap_around():
-    """Whole numbers overflow on purpose in `_draw`; NumPy says so where nothing is compiled."""
+    """Whole numbers overflow on purpose in `draw`; NumPy warns of it where nothing is compiled."""
     with np.errstate(over="ignore"):
         yield
 
@@ -44,7 +60,7 @@ def rows_of(binned, n_outputs=None):
     G = binned.G if n_outputs is None else np.resize(binned.G, (len(binned.G), n_outputs))
     V = np.zeros((len(G), n_columns(G.shape[1])), np.int32)
     whole = np.random.default_rng(1).integers(1, 4, len(G)).astype(np.int32)
-    quantise(G, whole, np.empty(0), 1000.0, 0, len(G), V)
+    quantise(G, whole, np.empty(0), 1000.0, V)
     return np.ascontiguousarray(binned.codes.T), V
 
 
@@ -74,15 +90,15 @@ def test_width(n_outputs):
 
 
 @pytest.mark.parametrize("n_outputs", [1, 3])
-def test_renewed_target(n_outputs):
+def test_updated_target(n_outputs):
     rng = np.random.default_rng(0)
-    n = 2 * ROWS + 5 if n_outputs == 1 else 50
+    n = 2 * SUM_BLOCK + 5 if n_outputs == 1 else 50
     D, G, weight = rng.normal(size=(n, n_outputs)), rng.normal(size=(n, n_outputs)), rng.random(n)
     leaf, table = rng.integers(0, 4, n).astype(np.int32), rng.normal(size=(4, n_outputs))
     expected = 0.7 * (D - table[leaf]) - 2.0 * G
-    squares = np.zeros(-(-n // ROWS))
+    squares = np.zeros(-(-n // SUM_BLOCK))
     for b in range(len(squares)):
-        renew(D, 0.7, leaf, table, G, -2.0, weight, b, b + 1, squares)
+        update_target(D, Update(0.7, leaf, table, -2.0, G), weight, b, b + 1, squares)
     np.testing.assert_allclose(D, expected, rtol=1e-12, atol=1e-14)
     np.testing.assert_allclose(squares.sum(), weight @ (expected**2).sum(axis=1), rtol=1e-12)
 
@@ -91,9 +107,9 @@ def test_whole_numbers():
     """Weights that count rows multiply what was rounded; others are rounded with the target."""
     D = np.array([[0.26, -1.0], [0.26, 3.14159]])
     V = np.zeros((2, 8), np.int32)
-    quantise(D, np.array([1, 3], np.int32), np.empty(0), 10.0, 0, 2, V)
+    quantise(D, np.array([1, 3], np.int32), np.empty(0), 10.0, V)
     assert V.tolist() == [[1, 3, -10, *[0] * 5], [3, 9, 93, *[0] * 5]]
-    quantise(D, np.array([1, 3], np.int32), np.array([0.1, 0.3]), 100.0, 1, 2, V)
+    quantise(D[1:], np.array([3], np.int32), np.array([0.3]), 100.0, V[1:])
     assert V.tolist() == [[1, 3, -10, *[0] * 5], [3, 8, 94, *[0] * 5]]
 
 
@@ -105,7 +121,8 @@ def test_histogram_of_some_rows(binned, n_outputs, times):
     order = np.random.default_rng(0).permutation(len(V)).astype(np.int32)
     out = np.zeros((3 * times << 8, V.shape[1]), np.int32)
     for begin, end in ((5, 20), (20, 30)):
-        add_histogram(codes, SHIFT, V, order, begin, end, out)
+        features = features_of(codes, np.tile(np.diff(binned.offsets), times))
+        add_histogram(features, Rows(V, order, np.empty_like(order)), begin, end, out)
     expected = histogram(codes[:, :3], binned.offsets, V, order[5:30])
     np.testing.assert_array_equal(out, np.tile(expected, (times, 1)))
 
@@ -122,15 +139,12 @@ def test_split(binned, categorical, seed, n_outputs):
     real = V.astype(float)
     expected = reference.tree_split(node, codes, binned.offsets, categorical, monotone, real, rules)
     mask = np.zeros(4, np.uint64)
+    is_random = seed is not None
     gain, feature = find_split(
         histogram(codes, binned.offsets, V, rows),
-        SHIFT,
-        np.diff(binned.offsets),
-        np.array(categorical),
-        monotone,
+        features_of(codes, np.diff(binned.offsets), categorical, monotone),
         real.sum(axis=0),
-        np.array([rules["least"], 2.5, 0.0 if seed is None else 1.0, 0.0]),
-        0 if seed is None else seed,
+        RULES._replace(min_weight=rules["least"], l2=2.5, is_random=is_random, seed=seed or 0),
         3,
         mask,
     )
@@ -153,10 +167,10 @@ def test_one_output_is_a_vector_of_one(sign, missing):
         found = []
         for V in (np.ascontiguousarray(wide[:, :2]), wide):
             hist, mask = np.zeros((2 << 8, V.shape[1]), np.int32), np.zeros(4, np.uint64)
-            add_histogram(codes, SHIFT, V, np.arange(n, dtype=np.int32), 0, n, hist)
-            kinds, signs, rules = np.zeros(2, bool), np.full(2, sign), np.array([5.0, 1.5, 0.0, 0.0])
-            total = V.sum(axis=0).astype(float)
-            gain, feature = find_split(hist, SHIFT, n_bins, kinds, signs, total, rules, 0, 0, mask)
+            features = features_of(codes, n_bins, monotone=np.full(2, sign))
+            add_histogram(features, all_rows(V), 0, n, hist)
+            total, rules = V.sum(axis=0).astype(float), RULES._replace(min_weight=5.0, l2=1.5)
+            gain, feature = find_split(hist, features, total, rules, 0, mask)
             found.append((gain, feature, bits(mask, 256)))
         assert found[0] == (pytest.approx(found[1][0], rel=1e-9), *found[1][1:])
         assert sign != 0 or found[0][0] > 0.0
@@ -166,27 +180,10 @@ def test_rounding_does_not_order_categories():
     """Categories 1 and 2 have the same mean but for rounding: this must not decide which comes first."""
     for noise in (-1, 0, 1):
         table = np.array([[1, -(2**30)], [1, noise], [1, 0], [1, 2**30], [0, 0]], np.int32)
-        mask = np.zeros(4, np.uint64)
-        find_split(
-            table,
-            np.uint64(3),
-            np.array([5]),
-            np.array([True]),
-            np.array([0]),
-            table.sum(axis=0).astype(float),
-            np.array([1.2, 0.0, 0.0]),
-            0,
-            0,
-            mask,
-        )
+        mask, total = np.zeros(4, np.uint64), table.sum(axis=0).astype(float)
+        features = features_of(np.zeros((0, 1), np.uint8), [5], [True], shift=np.uint64(3))
+        find_split(table, features, total, RULES._replace(min_weight=1.2), 0, mask)
         assert bits(mask, 5) == {1, 3}
-
-
-def test_draws_are_numbers_below_one():
-    found = np.array([[_draw(seed, a, b) for a in range(20)] for seed in (0, 2**62) for b in range(20)])
-    assert ((found >= 0) & (found < 1)).all()
-    assert len(np.unique(found)) == found.size
-    assert 0.4 < found.mean() < 0.6
 
 
 def test_partition_is_stable():
@@ -198,7 +195,8 @@ def test_partition_is_stable():
         mask[b // 64] |= np.uint64(1 << (b % 64))
     order, spare = rng.permutation(50).astype(np.int32), np.empty(50, np.int32)
     inside = order[10:40].copy()
-    count = partition(np.ascontiguousarray(codes[:, 1]), order, spare, 10, 40, mask)
+    rows = Rows(np.empty((50, 2), np.int32), order, spare)
+    count = partition(np.ascontiguousarray(codes[:, 1]), rows, 10, 40, mask)
     lefts, rights = ([n for n in inside if (codes[n, 1] in left) == side] for side in (True, False))
     assert count == len(lefts)
     assert order[10 : 10 + count].tolist() == lefts
@@ -210,95 +208,61 @@ def test_growing_in_one_go_or_with_pauses(binned, n_outputs):
     """A node left to the caller becomes what it would have become; rows end in their leaves."""
     codes, V = rows_of(binned, n_outputs)
     n, width, max_leaves = len(V), V.shape[1], 6
-    features = np.array([3, 1, 5])
+    numbers = np.array([3, 1, 5])
     columns = np.zeros((7, n), np.uint8)  # among others that are not to be used
-    columns[features] = codes.T
+    columns[numbers] = codes.T
+    features = features_of(codes, np.diff(binned.offsets))._replace(columns=columns, numbers=numbers)
+    rules = RULES._replace(max_leaves=max_leaves, min_weight=0.02 * V[:, 0].sum())
     found = []
     for max_rows in (np.inf, 0.0):
-        order, spare = np.arange(n, dtype=np.int32), np.empty(n, np.int32)
+        rows, nodes = all_rows(V), Nodes.root(n, max_leaves)
         hists = np.full((max_leaves, 3 << 8, width), 7, np.int32)
-        nodes = np.full((2 * max_leaves - 1, 6), -1, np.int64)
-        nodes[0, :4] = 0, n, 0, 0
-        gains = np.zeros(len(nodes))
-        splits, masks = np.full(len(nodes), -1, np.int64), np.zeros((len(nodes), 4), np.uint64)
         n_nodes, new, pauses = 1, 0, 0
         while new >= 0:
-            begin, end, slot = nodes[new, :3]
-            hists[slot] = histogram(codes, binned.offsets, V, order[begin:end])
-            n_nodes, large = grow(
-                codes,
-                columns,
-                features,
-                SHIFT,
-                np.diff(binned.offsets),
-                np.zeros(3, bool),
-                np.zeros(3, np.int64),
-                V,
-                order,
-                spare,
-                hists,
-                nodes,
-                gains,
-                splits,
-                masks,
-                np.array([0.02 * V[:, 0].sum(), 0.0, 0.0]),
-                np.array([max_leaves, 50.0, 0.0, max_rows]),
-                0,
-                n_nodes,
-                new,
-            )
+            some = rows.order[nodes.begin[new] : nodes.end[new]]
+            hists[nodes.slot[new]] = histogram(codes, binned.offsets, V, some)
+            n_nodes, large = grow(features, rows, nodes, hists, rules, max_rows, n_nodes, new)
             new = -1
             if large >= 0:
-                begin, end = nodes[large, :2]
-                feature = features[splits[large]]
-                middle = begin + partition(columns[feature], order, spare, begin, end, masks[large])
-                order[middle:end] = spare[begin : begin + end - middle]
+                begin, end = nodes.begin[large], nodes.end[large]
+                feature = numbers[nodes.split[large]]
+                middle = begin + partition(columns[feature], rows, begin, end, nodes.masks[large])
+                rows.order[middle:end] = rows.spare[begin : begin + end - middle]
                 new = divide(nodes, large, n_nodes, middle, feature)
                 n_nodes += 2
             pauses += 1
-        found.append((nodes[:n_nodes].copy(), masks[:n_nodes].copy(), order.copy()))
+        found.append((*nodes.first(n_nodes), rows.order))
         assert pauses == (1 if max_rows > 0 else max_leaves)
     for a, b in zip(*found, strict=True):
         np.testing.assert_array_equal(a, b)
 
-    nodes, masks, order = found[0]
+    nodes, order = Nodes(*found[0][:-1]), found[0][-1]
     codes = np.ascontiguousarray(columns.T)
-    is_leaf = nodes[:, FEATURE] < 0
+    is_leaf, n_nodes, n_leaves = nodes.feature < 0, len(nodes.feature), (nodes.feature < 0).sum()
     leaf_of_node = (np.cumsum(is_leaf) - 1).astype(np.int32)
-    assert sorted(np.concatenate([order[a:b] for a, b in nodes[is_leaf][:, [BEGIN, END]]])) == list(range(n))
+    parts = [order[nodes.begin[node] : nodes.end[node]] for node in np.flatnonzero(is_leaf)]
+    assert sorted(np.concatenate(parts)) == list(range(n))
     leaf, again = np.full(n, -1, np.int32), np.full(n, -1, np.int32)
-    leaf_of_rows(order, nodes, leaf_of_node, len(nodes), leaf)
-    feature, child = nodes[:, FEATURE].astype(np.int32), nodes[:, CHILD].astype(np.int32)
-    descend(codes, feature, child, masks, leaf_of_node, 0, n, again)
+    leaf_of_rows(order, nodes, leaf_of_node, leaf)
+    feature, child = nodes.feature.astype(np.int32), nodes.child.astype(np.int32)
+    descend(codes, Branches(feature, child, nodes.masks, leaf_of_node), 0, n, again)
     np.testing.assert_array_equal(leaf, again)
     for i in range(n):
         node = 0
         while feature[node] >= 0:
-            node = child[node] + (codes[i, feature[node]] not in bits(masks[node], 256))
+            node = child[node] + (codes[i, feature[node]] not in bits(nodes.masks[node], 256))
         assert leaf_of_node[node] == leaf[i]
 
-    D, weight = binned.G, binned.weight
-    tables = leaf_tables(is_leaf.sum(), D.shape[1], np.int64)
-    for start, stop in ((0, 10), (10, n)):
-        leaf_sums(leaf, D, weight, 2.0**50, 2.0**40, start, stop, tables)
-    sums = tables.sum(axis=0)
-    expected = [weight[leaf == c] @ np.column_stack([np.ones(n), D])[leaf == c] for c in range(is_leaf.sum())]
-    np.testing.assert_allclose(sums / 2.0 ** np.append(50, np.full(D.shape[1], 40)), expected, atol=1e-10)
     # The same tree twice, one after the other.
-    values = np.random.default_rng(0).normal(size=(2 * is_leaf.sum(), 2))
+    values = np.random.default_rng(0).normal(size=(2 * n_leaves, 2))
     F = np.zeros((n, 2))
-    add_trees(
-        F,
-        codes,
-        np.array([0, len(nodes)]),
+    both = Branches(
         np.tile(feature, 2),
-        np.concatenate([child, child + len(nodes)]),
-        np.vstack([masks, masks]),
-        np.concatenate([leaf_of_node, leaf_of_node + is_leaf.sum()]),
-        values,
-        3,
-        n,
+        np.concatenate([child, child + n_nodes]),
+        np.vstack([nodes.masks, nodes.masks]),
+        np.concatenate([leaf_of_node, leaf_of_node + n_leaves]),
     )
-    expected = values[leaf] + values[leaf + is_leaf.sum()]
+    add_trees(F, codes, np.array([0, n_nodes]), both, values, 3, n)
+    expected = values[leaf] + values[leaf + n_leaves]
     expected[:3] = 0.0
     np.testing.assert_array_equal(F, expected)

@@ -167,7 +167,7 @@ def test_rows_in_parts_add_up_to_the_same_bits(rng):
     total = np.zeros((whole.mapper.offsets[-1], 2), np.int64)
     for half in (slice(0, 17), slice(17, 50)):
         part = type(whole)(whole.mapper, FunctionSpace(space.weight[half]), 1, X[half])
-        part._add_rows(G[half], factor, 0, 4, total)
+        part._add_rows(np.arange(4), G[half], factor, total)
     np.testing.assert_array_equal(total / factor, whole.histogram(Gradient(G, space)))
 
 

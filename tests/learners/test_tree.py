@@ -61,8 +61,8 @@ def slow(H, V, seed=None):
         "max_leaves": learner.max_leaves,
         "max_depth": math.inf if learner.max_depth is None else learner.max_depth,
         "least": (1 - 1e-9) * learner.min_samples_leaf / H.n_rows,
-        "l2": learner.leaf_l2 / H.n_rows,
-        "min_gain": max(learner.min_gain, 1e-13 * H.space.norm(V) ** 2),
+        "l2": learner.reg_lambda / H.n_rows,
+        "min_gain": max(learner.min_split_gain, 1e-13 * H.space.norm(V) ** 2),
         "random": seed,
     }
     rows = np.column_stack([weight, weight[:, None] * V])
@@ -71,16 +71,16 @@ def slow(H, V, seed=None):
 
 SETTINGS = {
     "plain": {},
-    "l2": {"leaf_l2": 7.5, "max_leaves": 6},
+    "l2": {"reg_lambda": 7.5, "max_leaves": 6},
     "weight": {"min_samples_leaf": 12.5},
     "one": {"min_samples_leaf": 1},
     "none": {"min_samples_leaf": 0},
     "depth": {"max_depth": 2, "min_samples_leaf": 2},
-    "gain": {"min_gain": 0.02, "min_samples_leaf": 1},
+    "gain": {"min_split_gain": 0.02, "min_samples_leaf": 1},
     "bins": {"max_bins": 4, "min_samples_leaf": 3},
-    "monotone": {"monotone": {0: 1, 3: -1}, "min_samples_leaf": 3},
+    "monotone": {"monotone_constraints": {0: 1, 3: -1}, "min_samples_leaf": 3},
     "random": {"splits": "random", "min_samples_leaf": 3},
-    "random-all": {"splits": "random", "monotone": {0: -1}, "leaf_l2": 1.0, "max_depth": 4},
+    "random-all": {"splits": "random", "monotone_constraints": {0: -1}, "reg_lambda": 1.0, "max_depth": 4},
 }
 
 
@@ -104,7 +104,7 @@ def test_same_tree_as_the_slow_grower(settings, n_outputs):
         numbers = {id(leaf): i for i, leaf in enumerate({id(x): x for x in slow_leaves}.values())}
         pairs = set(zip(leaves.tolist(), [numbers[id(x)] for x in slow_leaves], strict=True))
         assert len(pairs) == len(numbers) == len(set(leaves.tolist()))
-        if "monotone" in settings:
+        if "monotone_constraints" in settings:
             continue  # the values: below
         for leaf, rows in zip(leaves, [x["rows"] for x in slow_leaves], strict=True):
             p = H.space.weight[rows]
@@ -158,20 +158,20 @@ def test_categories_not_met():
     assert leaves[0] != leaves[1] == leaves[2] == leaves[3]
 
 
-@pytest.mark.parametrize("leaf_l2", [0.0, 5.0])
+@pytest.mark.parametrize("reg_lambda", [0.0, 5.0])
 @pytest.mark.parametrize("seed", range(20))
-def test_best_subset_of_categories_for_one_output(seed, leaf_l2):
+def test_best_subset_of_categories_for_one_output(seed, reg_lambda):
     """Missing values are a category, too."""
     rng = np.random.default_rng(seed)
     x, n = rng.integers(0, 7, 100).astype(float), 100
     x[rng.random(n) < 0.1] = np.nan
     kind = np.nan_to_num(x, nan=7.0).astype(int)
     V, w = rng.normal(size=8)[kind] + rng.normal(size=n), rng.integers(1, 4, n)
-    H = bound(Tree(max_leaves=2, min_samples_leaf=1, leaf_l2=leaf_l2), x[:, None], w, categorical=[0])
+    H = bound(Tree(max_leaves=2, min_samples_leaf=1, reg_lambda=reg_lambda), x[:, None], w, categorical=[0])
     mass, sums = np.bincount(kind, w, 8), np.bincount(kind, w * V, 8)
 
     def score(subset):
-        return sums[subset].sum() ** 2 / (mass[subset].sum() + leaf_l2)
+        return sums[subset].sum() ** 2 / (mass[subset].sum() + reg_lambda)
 
     def score_of_cut(left):
         left = np.asarray(left)
@@ -193,7 +193,7 @@ def test_threads_do_not_change_a_bit(n_outputs, monkeypatch):
     V, weight = rng.normal(size=(3000, n_outputs)) + np.nan_to_num(X[:, :1]), rng.uniform(0.1, 3, 3000)
     found = []
     for n_threads in (1, 2, 3):
-        H = bound(Tree(row_share=0.7, column_share=0.8), X, weight, categorical, n_threads=n_threads)
+        H = bound(Tree(subsample=0.7, colsample_bytree=0.8), X, weight, categorical, n_threads=n_threads)
         found.append(grown(H, V))
     for other in found[1:]:
         np.testing.assert_array_equal(found[0].masks, other.masks)
@@ -207,7 +207,7 @@ def test_copies_of_a_row_are_drawn_together(n_outputs):
     rng = np.random.default_rng(0)
     X = np.repeat(rng.normal(size=(50, 2)), 40, axis=0)
     V = np.repeat(rng.normal(size=(1000, n_outputs)), 2, axis=0)
-    H = bound(Tree(row_share=0.6), X)
+    H = bound(Tree(subsample=0.6), X)
     drawn = np.zeros(2000, bool)
     drawn[H._draw_rows(V, 1.0, np.random.default_rng(0))] = True
     np.testing.assert_array_equal(drawn[::2], drawn[1::2])
@@ -215,7 +215,7 @@ def test_copies_of_a_row_are_drawn_together(n_outputs):
     of_an_input = drawn[::2].reshape(50, 20)
     assert (of_an_input.any(axis=1) & ~of_an_input.all(axis=1)).mean() > 0.9
     order = rng.permutation(2000)
-    again = bound(Tree(row_share=0.6), X[order])._draw_rows(V[order], 1.0, np.random.default_rng(0))
+    again = bound(Tree(subsample=0.6), X[order])._draw_rows(V[order], 1.0, np.random.default_rng(0))
     np.testing.assert_array_equal(np.sort(order[again]), np.flatnonzero(drawn))
     other = H._draw_rows(V, 1.0, np.random.default_rng(1))
     assert 0.3 < drawn[other].mean() * 0.6 < 0.42
@@ -269,7 +269,7 @@ def test_rows_of_no_weight_to_speak_of():
     X, V = rng.normal(size=(60, 2)), rng.normal(size=(60, 1)) * 1e10
     weight = np.where(np.arange(60) < 30, 1.0, 1e-30)
     for share in (1.0, 0.5):
-        h = project(bound(Tree(min_samples_leaf=0, row_share=share), X, weight), V)
+        h = project(bound(Tree(min_samples_leaf=0, subsample=share), X, weight), V)
         ((_, tree),) = h.terms
         assert np.isfinite(tree.values).all()
         assert np.abs(tree.values).max() <= np.abs(V[:30]).max() * (1 + 1e-9)
@@ -318,7 +318,7 @@ def rows_used(H, V, seed=0):
 def test_share_of_rows_and_columns():
     rng = np.random.default_rng(0)
     X, V = rng.normal(size=(2000, 10)), rng.normal(size=(2000, 1))
-    H = bound(Tree(row_share=0.3, column_share=0.2, max_leaves=200, min_samples_leaf=1), X)
+    H = bound(Tree(subsample=0.3, colsample_bytree=0.2, max_leaves=200, min_samples_leaf=1), X)
     drawn = [rows_used(H, V, seed) for seed in range(5)]
     assert len({tuple(rows) for rows in drawn}) == 5
     assert all(500 < len(rows) < 700 for rows in drawn)
@@ -330,14 +330,14 @@ def test_share_of_rows_and_columns():
         leaf = H.inputs.leaves(tree)
         for number in np.unique(leaf)[:20]:
             assert tree.values[number, 0] == pytest.approx(V[leaf == number].mean(), rel=1e-6, abs=1e-9)
-    one = bound(Tree(row_share=1e-9), X)
+    one = bound(Tree(subsample=1e-9), X)
     assert len(rows_used(one, V)) == 2000  # rather all than none
 
 
 def test_share_of_whole_groups():
     rng = np.random.default_rng(0)
     X, groups = rng.normal(size=(400, 2)), rng.integers(0, 40, 400)
-    H = bound(Tree(row_share=0.5), X, groups=groups)
+    H = bound(Tree(subsample=0.5), X, groups=groups)
     rows = rows_used(H, np.zeros((400, 1)))
     assert 0 < len(rows) < 400
     assert not set(groups[rows]) & set(np.delete(groups, rows))
@@ -362,7 +362,7 @@ def constraints(tree):
 def test_nearest_monotone_values_are_a_projection(seed):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(200, 3))
-    H = bound(Tree(max_leaves=8, splits="random", monotone=[1, -1, 0]), X)
+    H = bound(Tree(max_leaves=8, splits="random", monotone_constraints=[1, -1, 0]), X)
     tree = grown(H, rng.normal(size=(200, 2)), seed)
     values, mass = rng.normal(size=(len(tree.values), 2)), rng.uniform(0.1, 2.0, len(tree.values))
     found = nearest_monotone(tree, values, means(values, mass))
@@ -385,7 +385,7 @@ def test_an_output_that_does_not_move_does_not_forbid_a_split():
         n, n_outputs, sign = int(rng.integers(6, 60)), int(rng.choice([2, 3, 4])), rng.choice([-1, 0, 1])
         X = rng.integers(0, 5, (n, 2)).astype(float)
         whole, w = rng.integers(-2, 3, (n, n_outputs)), rng.integers(1, 4, n)
-        H = bound(Tree(max_leaves=6, min_samples_leaf=1, monotone=[1, sign]), X, w)
+        H = bound(Tree(max_leaves=6, min_samples_leaf=1, monotone_constraints=[1, sign]), X, w)
         V = whole / 7.0
         if not V.any():
             continue
@@ -406,19 +406,19 @@ def test_constrained_projection_keeps_its_sign():
     """Cutting both sides where they meet would turn this one round: ⟨Δ, h⟩ < 0."""
     x = np.repeat([[0, 0], [0, 1], [1, 0]], [100, 90, 50_000], axis=0).astype(float)
     V = np.repeat([100.0, -100.0, 0.1], [100, 90, 50_000])[:, None]
-    h = project(bound(Tree(monotone=[1, 0]), x), V)
+    h = project(bound(Tree(monotone_constraints=[1, 0]), x), V)
     ((weight, tree),) = h.terms
     assert weight == pytest.approx(1.0)
     assert h.norm > 0.0
     assert len(tree.values) > 1
 
 
-@pytest.mark.parametrize("leaf_l2", [0.0, 20.0])
-def test_projection_is_exact_for_inexact_leaves(leaf_l2):
+@pytest.mark.parametrize("reg_lambda", [0.0, 20.0])
+def test_projection_is_exact_for_inexact_leaves(reg_lambda):
     rng = np.random.default_rng(0)
     X, V = rng.normal(size=(300, 3)), rng.normal(size=(300, 2))
     weight = rng.uniform(0.2, 3.0, 300)
-    H = bound(Tree(leaf_l2=leaf_l2, row_share=0.5, monotone=[1, 0, -1]), X, weight)
+    H = bound(Tree(reg_lambda=reg_lambda, subsample=0.5, monotone_constraints=[1, 0, -1]), X, weight)
     h = project(H, V)
     values = np.zeros_like(V)
     h.add_to(values, H.inputs)
@@ -430,11 +430,11 @@ def test_projection_is_exact_for_inexact_leaves(leaf_l2):
 @pytest.mark.parametrize(
     ("monotone", "message"),
     [
-        ([1, 2, 0], "`monotone` of a tree must be"),
-        ([0.5, 0, 0], "`monotone` of a tree must be"),
-        ("up", "`monotone` of a tree must be"),
-        (1, "`monotone` of a tree must be"),
-        ({0: "up"}, "`monotone` of a tree must be"),
+        ([1, 2, 0], "`monotone_constraints` of a tree must be"),
+        ([0.5, 0, 0], "`monotone_constraints` of a tree must be"),
+        ("up", "`monotone_constraints` of a tree must be"),
+        (1, "`monotone_constraints` of a tree must be"),
+        ({0: "up"}, "`monotone_constraints` of a tree must be"),
         ([1, 0], "must have 3 entries, got 2"),
         ({3: 1}, "between 0 and 2, got 3"),
         ({-1: 1}, "between 0 and 2, got -1"),
@@ -446,21 +446,21 @@ def test_projection_is_exact_for_inexact_leaves(leaf_l2):
 def test_bad_constraints(monotone, message):
     X = np.random.default_rng(0).integers(0, 3, (20, 3)).astype(float)
     with pytest.raises(ValueError, match=message):
-        bound(Tree(monotone=monotone), X, categorical=[2])
+        bound(Tree(monotone_constraints=monotone), X, categorical=[2])
 
 
 def test_constraints_in_every_form():
     X = np.zeros((4, 3))
     for monotone in ([1, 0, -1], (1, 0, -1), np.array([1, 0, -1]), {0: 1, 2: -1}, {np.int64(0): 1, 2: -1}):
-        assert bound(Tree(monotone=monotone), X).monotone.tolist() == [-1, 0, 1]
+        assert bound(Tree(monotone_constraints=monotone), X).monotone.tolist() == [-1, 0, 1]
     space, names = FunctionSpace.of(len(X)), np.array(["a", "b", "c"], object)
-    named = Tree(monotone={"a": 1, 2: -1}).bind(X, space, names=names)
+    named = Tree(monotone_constraints={"a": 1, 2: -1}).bind(X, space, names=names)
     assert named.monotone.tolist() == [-1, 0, 1]
     with pytest.raises(ValueError, match="names column 'z', which `X` does not have"):
-        Tree(monotone={"z": 1}).bind(X, space, names=names)
+        Tree(monotone_constraints={"z": 1}).bind(X, space, names=names)
     with pytest.raises(ValueError, match="names column 'a'"):
-        Tree(monotone={"a": 1}).bind(X, space)
-    assert bound(Tree(monotone=[0, 0, 1]), X, categorical=[0]).monotone.tolist() == [0, 0, -1]
+        Tree(monotone_constraints={"a": 1}).bind(X, space)
+    assert bound(Tree(monotone_constraints=[0, 0, 1]), X, categorical=[0]).monotone.tolist() == [0, 0, -1]
 
 
 @pytest.mark.parametrize(
@@ -470,10 +470,10 @@ def test_constraints_in_every_form():
         ("max_leaves", 2.5),
         ("max_depth", 0),
         ("min_samples_leaf", -1),
-        ("leaf_l2", math.inf),
-        ("min_gain", math.nan),
-        ("row_share", 0),
-        ("column_share", 1.5),
+        ("reg_lambda", math.inf),
+        ("min_split_gain", math.nan),
+        ("subsample", 0),
+        ("colsample_bytree", 1.5),
         ("splits", "good"),
         ("max_bins", 256),
     ],

@@ -270,7 +270,8 @@ def test_refit_never_raises_the_objective(name, l2):
     space = FunctionSpace.of(N, rng.uniform(0.5, 2, N))
     objective = loss(name).bind(y, space, n_classes=count_classes(name, n_outputs), groups=groups_of(name, N))
     X = rng.normal(size=(N, 3))
-    for learner in (Tree(min_samples_leaf=4), Tree(min_samples_leaf=4, monotone=[1, -1, 0]), Stump()):
+    constrained = Tree(min_samples_leaf=4, monotone_constraints=[1, -1, 0])
+    for learner in (Tree(min_samples_leaf=4), constrained, Stump()):
         result = boost(
             objective.with_l2(l2),
             learner.bind(X, space),
@@ -539,7 +540,7 @@ def test_refit_within_constraints_is_exact(q, seed):
     X, weight = rng.normal(size=(80, 2)), rng.uniform(0.5, 2.0, 80)
     space = FunctionSpace.of(80, weight)
     y, F = rng.normal(size=(80, 1)), rng.normal(size=(80, 1))
-    H = Tree(monotone=[1, -1], min_samples_leaf=5, splits="random").bind(X, space)
+    H = Tree(monotone_constraints=[1, -1], min_samples_leaf=5, splits="random").bind(X, space)
     objective = Quantile(q).bind(y, space)
     scores = objective.scores(H.inputs, np.zeros(1), F)
     delta = H.zero(1)
@@ -570,7 +571,7 @@ def test_refit_that_constraints_spoil_is_not_taken():
     x = np.repeat([[0.0], [1.0]], 50, axis=0)
     y = np.concatenate([np.repeat([0.0, 100.0], [24, 26]), np.repeat([0.0, -100.0], [24, 26])])[:, None]
     space = FunctionSpace.of(100)
-    H = Tree(monotone=[1]).bind(x, space)
+    H = Tree(monotone_constraints=[1]).bind(x, space)
     scores = Absolute().bind(y, space).scores(H.inputs, np.zeros(1))
     delta = H.zero(1)
     delta.add(Gradient(np.where(x > 0.5, -1.0, 1.0), space))

@@ -2,23 +2,54 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from convexboost.core.hypotheses import Move
-from convexboost.core.space import Array, Codes, FunctionSpace
+from convexboost.core.space import Array, FunctionSpace
+
+
+class BinnedRows(Protocol):
+    """Training rows whose columns are cut into bins: bin b of feature j is row offsets[j] + b of a table."""
+
+    n_threads: int
+    unit: float  #: the fixed-point number that stands for 1
+
+    @property
+    def n_features(self) -> int: ...
+    @property
+    def offsets(self) -> NDArray[np.int64]: ...
+
+    @property
+    def dense_codes(self) -> NDArray[np.uint8] | None:
+        """Return the bin of each row, (n_features, n_samples); None where the columns are sparse."""
 
 
 class Gradient:
-    """A subgradient ∇R[F] in L²(P), shape (n_samples, n_outputs)."""
+    """A subgradient ∇R[F] in L²(P), shape (n_samples, n_outputs).
+
+    A subclass may know a shorter form of itself.  It then overrides `leaf_sums` and `histogram`, which return
+    None where the sums must be taken over `values`.
+    """
+
+    #: Whether it is small and helps the next evaluation of its loss; others are not kept.
+    is_worth_keeping: bool = False
+    #: A gradient of R + (l2/2) ‖F − start‖² has a part from each of the two terms, see `RidgeGradient`.
+    l2: float = 0.0
+    penalty: float = 0.0
+    moves: Sequence[Move] = ()
 
     def __init__(self, values: Array, space: FunctionSpace) -> None:
         self.values, self.space = values, space
+
+    @property
+    def loss_part(self) -> Gradient:
+        """Return the subgradient of the loss, without the ridge term."""
+        return self
 
     @cached_property
     def norm(self) -> float:
@@ -29,43 +60,13 @@ class Gradient:
         """Return its values in some rows."""
         return self.values[rows]
 
+    def leaf_sums(self, leaf: Any, n_leaves: int) -> Array | None:
+        """Return Σ p_n and, behind it, Σ p_n ∇_n over the rows of each leaf, if that needs no `values`."""
+        return None
 
-class PairGradient(Gradient):
-    """A subgradient with rows e_plus − e_minus, or 0 where plus is −1: two numbers a row instead of K.
-
-    `since` says what changed: the gradient it came from, the rows that differ, and what `plus` was there.
-    """
-
-    def __init__(self, plus: Codes, minus: Codes, n_outputs: int, space: FunctionSpace) -> None:
-        self.plus, self.minus, self.n_outputs, self.space = plus, minus, n_outputs, space
-        self.since: Change | None = None
-        self.token = object()
-
-    @cached_property
-    def values(self) -> Array:  # type: ignore[override]
-        """Return the dense form."""
-        return self.rows(slice(None))
-
-    def rows(self, rows: slice) -> Array:
-        """Return its values in some rows."""
-        plus, minus = self.plus[rows], self.minus[rows]
-        found = np.flatnonzero(plus >= 0)
-        values = np.zeros((len(plus), self.n_outputs))
-        values[found, plus[found]] = 1.0
-        values[found, minus[found]] = -1.0
-        return values
-
-    @cached_property
-    def norm(self) -> float:
-        """√(2 · weight of the rows that are not 0)."""
-        return math.sqrt(2.0 * self.space.mass(self.plus >= 0))
-
-    def follow(self, previous: Gradient | None) -> PairGradient:
-        """Note what changed since `previous`."""
-        if isinstance(previous, PairGradient):
-            rows = np.flatnonzero(self.plus != previous.plus)
-            self.since = Change(previous.token, rows, previous.plus[rows])
-        return self
+    def histogram(self, rows: BinnedRows) -> Array | None:
+        """Return Σ p_n ∇_n over the rows of each bin, if that needs no `values`."""
+        return None
 
 
 class RidgeGradient(Gradient):
@@ -77,18 +78,15 @@ class RidgeGradient(Gradient):
     def __init__(
         self, part: Gradient, l2: float, penalty: float, moves: list[Move], dense: Callable[[], Array]
     ) -> None:
-        self.part, self.l2, self.moves, self.space, self._dense = part, l2, moves, part.space, dense
+        self.l2, self.moves, self.space, self._part, self._dense = l2, moves, part.space, part, dense
         self.penalty = penalty  #: (l2/2) ‖F − start‖², which is part of R[F]
+
+    @property
+    def loss_part(self) -> Gradient:
+        """Return the subgradient of the loss, without the ridge term."""
+        return self._part
 
     @cached_property
     def values(self) -> Array:  # type: ignore[override]
         """Return the dense form."""
-        return self.part.values + self.l2 * self._dense()
-
-
-class Change(NamedTuple):
-    """What changed from one gradient to the next."""
-
-    token: object  #: of the earlier gradient
-    rows: NDArray[np.int64]
-    plus: Codes  #: what it was in these rows
+        return self._part.values + self.l2 * self._dense()

@@ -2,63 +2,104 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
+import math
 from typing import Any, Self
 
-from convexboost.core.text import shown
+import numpy as np
+
+from convexboost.core.text import brief_array
+
+#: Entries of an array up to which the repr writes it out.
+WRITTEN = 100
 
 
 class Parameters:
-    """A dataclass whose fields are parameters: `get_params`, `set_params`, and a repr that can be pasted.
+    """The base of a dataclass whose fields are parameters: `get_params`, `set_params` and a repr to paste.
 
-    `clone`, `GridSearchCV` and `set_params(learner__max_leaves=15)` of an estimator then work as for any
-    estimator of scikit-learn.
+    `clone`, `GridSearchCV` and ``set_params(learner__max_leaves=15)`` of an estimator then work as for any
+    estimator of scikit-learn.  `set_params` makes the object anew, so the checks in `__post_init__` hold.
     """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Keep the repr that is inherited: `dataclass` writes one of its own only if the class has none."""
+        super().__init_subclass__(**options)
+        if "__repr__" not in vars(cls):
+            cls.__repr__ = cls.__repr__  # type: ignore[method-assign]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters; with `deep` also the parameters of parameters, as "name__parameter"."""
         params = {f.name: getattr(self, f.name) for f in _parameters(self)}
-        if deep:
-            for name, value in list(params.items()):
-                if hasattr(value, "get_params") and not isinstance(value, type):
-                    params |= {f"{name}__{inner}": given for inner, given in value.get_params().items()}
+        for name, value in list(params.items()) if deep else ():
+            if _has_parameters(value):
+                params |= {f"{name}__{inner}": given for inner, given in value.get_params().items()}
         return params
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, all of them or, where one is wrong, none."""
         own: dict[str, Any] = {}
         nested: dict[str, dict[str, Any]] = {}
+        known = [f.name for f in _parameters(self)]
         for name, value in params.items():
-            first, _, rest = name.partition("__")
-            known = [f.name for f in _parameters(self)]
+            first, inside, rest = name.partition("__")
             if first not in known:
-                raise ValueError(
-                    f"`{first}` is not a parameter of {type(self).__name__}, which has {', '.join(known)}"
-                )
-            if rest:
+                names = ", ".join(known) if known else "none"
+                raise ValueError(f"`{first}` is not a parameter of {type(self).__name__}, which has: {names}")
+            if inside:
                 nested.setdefault(first, {})[rest] = value
             else:
                 own[first] = value
         for name, inner in nested.items():
             part = own.get(name, getattr(self, name))
-            own[name] = type(part)(**part.get_params(deep=False)).set_params(**inner)
-        changed = type(self)(**(self.get_params(deep=False) | own))  # the constructor checks the values
-        self.__dict__.update(vars(changed))
+            if not _has_parameters(part):
+                wrong = next(iter(inner))
+                raise ValueError(f"`{name}` is {part!r}, which has no parameter `{wrong}`")
+            own[name] = copy.deepcopy(part).set_params(**inner)
+        changed = type(self)(**(self.get_params(deep=False) | own))
+        vars(self).clear()  # with all that was computed from the old parameters
+        vars(self).update(vars(changed))
         return self
 
     def __repr__(self) -> str:
-        """Return what makes this object: its class and the parameters that are not default."""
-        given = (f for f in _parameters(self) if not _is_default(f, getattr(self, f.name)))
-        return (
-            f"{type(self).__name__}({', '.join(f'{f.name}={shown(getattr(self, f.name))}' for f in given)})"
-        )
+        """Return the call that makes this object, without the parameters that have their default."""
+        given = {f.name: getattr(self, f.name) for f in _parameters(self) if not _is_default(self, f)}
+        parts = (f"{name}={source(value)}" for name, value in given.items())
+        return f"{type(self).__name__}({', '.join(parts)})"
+
+
+def source(value: Any) -> str:
+    """Return Python source for a value: 0.0 and not np.float64(0.0), a list for an array.
+
+    A large array is only described.
+    """
+    if isinstance(value, np.ndarray | np.generic):
+        return source(value.tolist()) if value.size <= WRITTEN else brief_array(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"float('{value}')"
+    if type(value) in (list, tuple):
+        inside = ", ".join(map(source, value))
+        comma = "," if len(value) == 1 else ""
+        return f"[{inside}]" if type(value) is list else f"({inside}{comma})"
+    if type(value) is dict:
+        return f"{{{', '.join(f'{source(key)}: {source(given)}' for key, given in value.items())}}}"
+    return repr(value)
 
 
 def _parameters(self: Any) -> list[dataclasses.Field[Any]]:
     return [f for f in dataclasses.fields(self) if f.init]
 
 
-def _is_default(field: dataclasses.Field[Any], value: Any) -> bool:
-    default = field.default
+def _has_parameters(value: Any) -> bool:
+    """Return whether a value has parameters of its own, as scikit-learn finds them."""
+    return hasattr(value, "get_params") and not isinstance(value, type)
+
+
+def _is_default(self: Any, field: dataclasses.Field[Any]) -> bool:
+    value, default = getattr(self, field.name), field.default
+    if field.default_factory is not dataclasses.MISSING:
+        default = field.default_factory()
+    if value is default:
+        return True
     same = type(value) is type(default) and value == default
-    return value is default or (isinstance(same, bool) and same)
+    return isinstance(same, bool) and same

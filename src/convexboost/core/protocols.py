@@ -208,11 +208,11 @@ class Target(ABC):
         return None
 
     @abstractmethod
-    def coordinates(self, dear: bool = False) -> Array | None:
+    def coordinates(self, even_if_slow: bool = False) -> Array | None:
         """Return ΠΔ in Euclidean coordinates, None where span(H) is too large to be known.
 
-        In training it must be cheap to know (`dear` False).  Where the set cannot know its span, Δ itself:
-        what is longer makes a bound weaker, never wrong.
+        None also where it would take long and `even_if_slow` is False, as in training.  A set that does not
+        know its span returns Δ itself: it is longer than ΠΔ, which makes a bound weaker, never wrong.
         """
 
     @abstractmethod

@@ -26,7 +26,12 @@ def brief(self: Any) -> str:
 def _brief(value: Any) -> str:
     if isinstance(value, np.ndarray):
         few = value.ndim == 1 and len(value) <= SHOWN
-        return repr(value.tolist()) if few else f"<{value.dtype} array, shape {value.shape}>"
+        return repr(value.tolist()) if few else brief_array(value)
     if isinstance(value, list | tuple | dict) and len(value) > SHOWN:
         return f"<{type(value).__name__} of {len(value)} items>"
     return repr(value)
+
+
+def brief_array(value: Any) -> str:
+    """Return the type and the shape of an array."""
+    return f"<{value.dtype} array, shape {value.shape}>"

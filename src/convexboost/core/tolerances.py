@@ -1,23 +1,35 @@
-"""Tolerances and block sizes: each number that says "equal", "zero" or "how many at a time"."""
+"""Tolerances and block sizes: each number that says "equal", "zero" or "how many at a time".
+
+Numbers that only one module needs stay there.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
 
-#: Rows worked on together where each needs several numbers for a moment.
+#: A block of rows that are worked on together: its temporary arrays stay in the cache.
 BLOCK = 4096
-#: They may have more, up to so many numbers: each block costs some calls.
-NUMBERS = 65536
+#: A block may hold more rows, up to this many values, so that the cost per call is amortised.
+BLOCK_VALUES = 65536
+#: Sums of real numbers over rows are kept apart for blocks of this size.  The blocks, and so the rounding, do
+#: not depend on the number of threads.
+SUM_BLOCK = 16384
 
-#: How close to a kink counts as the kink, relative to the scores: what some hundred additions may round.
+#: How close to a kink counts as the kink, relative to the scores: the rounding of some hundred additions.
 KINK = 2.0**-46
 
 #: Sums over rows that differ by less, relatively, are equal: rows may be in another order, or copies.
 TIE = 1e-12
 
+#: A split must beat the best one so far by this share, so that rounding does not choose between them.
+BETTER = 1e-9
+
 #: A length this much shorter than the first one counts as zero.
 ROUNDING = 1e-13
+
+#: A weight below this is the rounding of a difference of weights, which add up to 1.
+NOTHING = 1e-15
 
 
 def as_good_as(best: float, first: float) -> float:
@@ -31,5 +43,5 @@ def as_good_as(best: float, first: float) -> float:
 
 def blocks(n_rows: int, n_outputs: int = 1) -> Iterator[slice]:
     """Cut the rows into blocks: temporary arrays stay small, and sums do not depend on threads."""
-    size = max(BLOCK, NUMBERS // n_outputs)
+    size = max(BLOCK, BLOCK_VALUES // n_outputs)
     return (slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size))

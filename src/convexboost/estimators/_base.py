@@ -52,11 +52,9 @@ from convexboost.inspection.diagnosis import count_hypotheses, diagnose, number
 from convexboost.inspection.exact import MAX_NONZEROS
 from convexboost.inspection.findings import Diagnosis
 from convexboost.inspection.finished_run import NO_VALIDATION, FinishedRun
-from convexboost.learners._stump_learner import StumpLearner
+from convexboost.learners._learner import Learner
 from convexboost.learners.classifier import Classifier
-from convexboost.learners.network import Network
 from convexboost.learners.regressor import Regressor
-from convexboost.learners.tree import Tree
 from convexboost.losses._calculus import Coupling, Ridge
 from convexboost.losses._custom import as_loss, is_custom
 from convexboost.losses._groups import Groups
@@ -91,7 +89,7 @@ class BaseConvexBoost(BaseEstimator):
 
     # scikit-learn reads the parameters and their defaults from the __init__ of each subclass.
     loss: Any
-    learner: Any
+    learner: Learner
     algorithm: Any
     n_rounds: Any
     max_weak_learners: int | None
@@ -196,7 +194,7 @@ class BaseConvexBoost(BaseEstimator):
         *,
         whole: Rows,
         loss: Loss,
-        learner: Any,
+        learner: Learner,
         n_classes: int | None,
         seed: int,
         patience: int | None,
@@ -205,8 +203,7 @@ class BaseConvexBoost(BaseEstimator):
         """Let loss and learner meet the rows, and call the driver."""
         step = resolve("step", self._step(learner, loss, objective.constants), STEPS)
         objective = objective.with_envelope(self._envelope(learner, objective, step))
-        if isinstance(learner, Tree):
-            learner = learner.suited_to(self._task, objective.envelope > 0.0)
+        learner = learner.settled(self._task, objective.envelope > 0.0)
         hypotheses = self._bind(learner, rows, objective.space)
         _check_columns(rows.offset, objective.n_outputs)
         start = np.zeros(objective.n_outputs)
@@ -291,7 +288,7 @@ class BaseConvexBoost(BaseEstimator):
             step=str(getattr(step, "name", step)).split(":")[0],
             n_hypotheses=count_hypotheses(self.model_.mapper),
             decay=self._decay(self._learner()),
-            stronger=_trials.written(_trials.stronger(self)),
+            stronger=repr(self._learner().stronger()),
         )
         return diagnose(run, _trials.run(self, X, y) if trials else ())
 
@@ -357,10 +354,9 @@ class BaseConvexBoost(BaseEstimator):
         objective = self._objective(rows, self.loss_, self._n_classes())
         _check_columns(rows.offset, objective.n_outputs)
         learner = self._learner()
-        options = {"mapper": model.mapper} if isinstance(learner, StumpLearner | Tree) else {}
         return certify(
             objective,
-            self._bind(learner, rows, objective.space, **options),
+            self._bind(learner, rows, objective.space, model.mapper),
             model,
             offset=rows.offset,
             radius=radius,
@@ -368,14 +364,18 @@ class BaseConvexBoost(BaseEstimator):
             effort=Effort(exact, polish, time_limit, max_nonzeros),
         )
 
-    def _bind(self, learner: Any, rows: Rows, space: FunctionSpace, **options: Any) -> Any:
-        """Let the learner meet the inputs; trees are also told names, and groups that stay together."""
-        if isinstance(learner, Tree):
-            options["names"] = getattr(self, "feature_names_in_", None)
-            whole = self._has_whole_groups(rows, self._loss())
-            options["groups"] = rows.groups.numbers if rows.groups is not None and whole else None
-        categorical = np.flatnonzero(self._columns.categorical)
-        return learner.bind(rows.X, space, categorical, self._n_threads(), **options)
+    def _bind(self, learner: Learner, rows: Rows, space: FunctionSpace, mapper: Any = None) -> Any:
+        """Let the learner meet the inputs."""
+        whole = self._has_whole_groups(rows, self._loss())
+        return learner.bind(
+            rows.X,
+            space,
+            np.flatnonzero(self._columns.categorical),
+            self._n_threads(),
+            mapper=mapper,
+            names=getattr(self, "feature_names_in_", None),
+            groups=rows.groups.numbers if rows.groups is not None and whole else None,
+        )
 
     def _scores(self, X: Any) -> Array:
         check_is_fitted(self)
@@ -434,7 +434,7 @@ class BaseConvexBoost(BaseEstimator):
             groups = self._groups(self._loss(), groups_val, X_val, "_val")
         return rows, Rows(X_val, targets, None, None, groups)
 
-    def _validates_inside(self, rows: Rows, X_val: Any, loss: Loss, learner: Any) -> bool:
+    def _validates_inside(self, rows: Rows, X_val: Any, loss: Loss, learner: Learner) -> bool:
         """Return whether "auto" looks for the number of rounds: with trees, where rows can be parted.
 
         Not with an offset: it often comes from a model of the same rows, which then cannot validate.  Nor for
@@ -444,7 +444,7 @@ class BaseConvexBoost(BaseEstimator):
         given = X_val is not None or rows.offset is not None or certified or self.output == "average"
         parts = isinstance(loss, RowLoss) or self._has_whole_groups(rows, loss)
         tells = self._task != "classification" or loss.find_link() is not None
-        return self._is_auto("early_stopping") and isinstance(learner, Tree) and parts and tells and not given
+        return self._is_auto("early_stopping") and learner.auto.finds_rounds and parts and tells and not given
 
     @property
     def _holds_out(self) -> bool:
@@ -649,7 +649,7 @@ class BaseConvexBoost(BaseEstimator):
             raise ValueError(f"`loss` must be a {self._task} loss ({', '.join(fitting)}), got {self.loss!r}")
         return loss
 
-    def _learner(self) -> Any:
+    def _learner(self) -> Learner:
         learner = self.learner
         if hasattr(learner, "fit") and hasattr(learner, "predict"):
             if is_classifier(learner):
@@ -657,13 +657,13 @@ class BaseConvexBoost(BaseEstimator):
             if is_regressor(learner):
                 return Regressor(learner)
         learner = resolve("learner", learner, available("convexboost.learners"))
-        if not hasattr(learner, "bind") or isinstance(learner, Loss):
+        if not isinstance(learner, Learner):
             raise ValueError(
                 f"`learner` must be a name, a learner or a scikit-learn estimator, got {self.learner!r}"
             )
         return learner
 
-    def _algorithm(self, learner: Any) -> Any:
+    def _algorithm(self, learner: Learner) -> Any:
         if self.algorithm == "residual":
             return ALGORITHMS["residual"](decay=self._decay(learner))
         if self.algorithm == "repeated":
@@ -672,18 +672,18 @@ class BaseConvexBoost(BaseEstimator):
 
     # What "auto" means depends on the learner: what is left over by a strong one is mostly noise.
 
-    def _decay(self, learner: Any) -> float:
+    def _decay(self, learner: Learner) -> float:
         decay = self.residual_decay
-        return float(getattr(learner, "decay", 1.0) if decay == "auto" else decay)
+        return float(learner.auto.decay if decay == "auto" else decay)
 
-    def _step(self, learner: Any, loss: Loss, constants: Constants) -> Any:
+    def _step(self, learner: Learner, loss: Loss, constants: Constants) -> Any:
         single = self.algorithm in ("naive", "residual")  # one hypothesis a round
         if not (single and self._is_auto("step")):
             return self.step
-        name = "reweighted_step" if loss.reweights and constants.minimum is not None else "step"
-        return getattr(learner, name, "auto")
+        reweights = loss.reweights and constants.minimum is not None
+        return learner.auto.reweighting_step if reweights else learner.auto.step
 
-    def _advice(self, kind: str, learner: Any, objective: BoundLoss) -> str:
+    def _advice(self, kind: str, learner: Learner, objective: BoundLoss) -> str:
         """Say what to do about a run that failed; never to use the step that was used."""
         if kind == "not_a_number":
             return "check_loss(loss, y) looks for scores where the loss is not finite"
@@ -692,7 +692,7 @@ class BaseConvexBoost(BaseEstimator):
             return "a decaying step like step='auto' avoids this"
         return "algorithm='naive' with step='line_search' cannot raise the objective"
 
-    def _envelope(self, learner: Any, objective: BoundLoss, step: Any) -> float:
+    def _envelope(self, learner: Learner, objective: BoundLoss, step: Any) -> float:
         certified = self.certificate or self.stop_when_gap_below is not None
         if self.envelope != "auto":
             if certified:
@@ -701,7 +701,7 @@ class BaseConvexBoost(BaseEstimator):
         kinks = objective.constants.smoothness is None and objective.has_prox
         if certified or not kinks or not isinstance(step, Refit):  # other steps go by the gradient's length
             return 0.0
-        return float(getattr(learner, "envelopes", {}).get(self._task, 0.0))
+        return float(learner.auto.envelopes.get(self._task, 0.0))
 
     def _most_rounds(self, validated: bool) -> int:
         if self._is_auto("n_rounds"):
@@ -722,11 +722,7 @@ class BaseConvexBoost(BaseEstimator):
             learner = self._learner()
         except ValueError:  # reported by fit
             return tags
-        if isinstance(learner, StumpLearner | Network | Tree):
-            tags.input_tags.sparse = tags.input_tags.allow_nan = True
-        elif hasattr(learner, "estimator"):
-            inner = get_tags(learner.estimator).input_tags
-            tags.input_tags.sparse, tags.input_tags.allow_nan = inner.sparse, inner.allow_nan
+        tags.input_tags.sparse, tags.input_tags.allow_nan = learner.allows_sparse, learner.allows_missing
         return tags
 
 

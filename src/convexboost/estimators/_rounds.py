@@ -10,13 +10,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from convexboost.core.space import Array
 from convexboost.core.tolerances import as_good_as
+from convexboost.kernels.hashing import fingerprints, hash_entries
 
-Fingerprints = NDArray[np.uint64]
 Folds = NDArray[np.int64]
 
 #: Rounds unless a number is asked for: always, and at most where validation finds the number.
@@ -33,28 +32,6 @@ MAX_REPEATED = 0.5
 LONGER_FOR_CLASSES = 2
 #: Differences this small against the whole gain are rounding.
 TIE = 1e-9
-
-
-def fingerprints(X: Any) -> Fingerprints:
-    """Return a number per row of a matrix, the same for equal rows; sparse or dense does not matter."""
-    out = np.zeros(X.shape[0], np.uint64)
-    if sp.issparse(X):
-        entries = sp.coo_array(X, copy=True)
-        entries.sum_duplicates()
-        np.add.at(out, entries.row, _scramble(entries.data, entries.col))
-        return out
-    for j in range(X.shape[1]):
-        out += _scramble(X[:, j], np.array([j]))
-    return out
-
-
-def _scramble(values: Any, column: Any) -> Fingerprints:
-    """Scramble numbers (Steele, Lea and Flood 2014); zeros, which a sparse matrix leaves out, give 0."""
-    bits = np.where(np.isnan(values), np.nan, values).astype(float, copy=False).view(np.uint64)
-    z = bits + (column + 1).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.where(values == 0.0, np.uint64(0), z ^ (z >> np.uint64(31)))
 
 
 def folds_of_rows(X: Any, y: Any, weight: Array | None, is_classes: bool) -> Folds | None:
@@ -86,7 +63,7 @@ def folds_of_groups(X: Any, groups: Any, counts: NDArray[np.bool_]) -> Folds | N
     `groups` are numbered; `counts` says which have something to validate with, and these are spread evenly.
     """
     row, n_groups = fingerprints(X), int(groups.max()) + 1
-    _, distinct = np.unique(row + _scramble(groups + 1.0, np.array([X.shape[1]])), return_index=True)
+    _, distinct = np.unique(row + hash_entries(groups + 1.0, np.array([X.shape[1]])), return_index=True)
     content = np.zeros(n_groups, np.uint64)
     np.add.at(content, groups[distinct], row[distinct])  # distinct rows: one of weight 2 is the row twice
     found, unit = np.unique(content, return_inverse=True)

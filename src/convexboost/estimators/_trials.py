@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -14,15 +12,11 @@ from sklearn.model_selection import train_test_split
 from convexboost.core.space import Array, FunctionSpace
 from convexboost.estimators._frames import naming
 from convexboost.inspection.diagnosis import Trial
-from convexboost.learners._tree_set import LEAVES
-from convexboost.learners.tree import Tree
 
 MAX_ROWS = 5000
 MAX_ROUNDS = 200
-#: Estimators of scikit-learn take longer for a round.
+#: The same for learners that take longer for a round.
 MAX_SLOW_ROUNDS = 50
-#: What makes a tree stronger.
-MORE_LEVELS = 2
 HELD_OUT = 0.25
 ALGORITHMS = ("naive", "repeated", "residual")
 OWN = "the model's own settings"
@@ -40,14 +34,19 @@ def run(model: Any, X: Any, y: Any) -> list[Trial]:
     ]
     if model.step != "auto":
         changes.append(("step='auto'", "step", {"step": "auto"}))
-    changes += [(f"learner={written(other)}", "learner", {"learner": other}) for other in _others(model)]
+    others = (model._learner().stronger(), model._learner().weaker())
+    changes += [
+        (f"learner={other!r}", "learner", {"learner": other}) for other in others if other is not None
+    ]
     trials = []
     for name, change, parameters in changes:
-        budget = min(rounds, MAX_SLOW_ROUNDS) if hasattr(parameters.get("learner"), "fit") else rounds
         trial = clone(model).set_params(
             callbacks=None, verbose=0, early_stopping=False, certificate=False, stop_when_gap_below=None
         )
-        trial.set_params(n_rounds=budget, max_weak_learners=budget, output="best", **parameters)
+        trial.set_params(output="best", **parameters)
+        slow = "learner" in parameters and trial._learner().is_slow
+        budget = min(rounds, MAX_SLOW_ROUNDS) if slow else rounds
+        trial.set_params(n_rounds=budget, max_weak_learners=budget)
         trial.fit(X_train, y_train, X_val=X_held, y_val=y_held)
         history = trial.history_
         trials.append(
@@ -115,28 +114,3 @@ def _take(X: Any, rows: Any) -> Any:
     if sp.issparse(X):
         return X.tocsr()[rows]
     return X[rows] if hasattr(X, "shape") else np.asarray(X)[rows]
-
-
-def _others(model: Any) -> list[Any]:
-    """Return the learners to try instead: a stronger one, for trees also a weaker one."""
-    return [stronger(model), *(["stump"] if isinstance(model._learner(), Tree) else [])]
-
-
-def stronger(model: Any) -> Any:
-    """Return a learner of larger trees where the model has trees, else "tree"."""
-    learner = model._learner()
-    depth = getattr(model.learner, "max_depth", None)
-    deeper = None if depth is None else int(depth) + MORE_LEVELS
-    if isinstance(learner, Tree):
-        leaves = 2**MORE_LEVELS * (learner.max_leaves or LEAVES)
-        return replace(learner, max_leaves=leaves, max_depth=deeper)
-    return "tree" if deeper is None else copy.deepcopy(model.learner).set_params(max_depth=deeper)
-
-
-def written(learner: Any) -> str:
-    """Return what to type for a learner; of a tree only what is not default."""
-    if not isinstance(learner, Tree):
-        return repr(learner)
-    given = {f.name: getattr(learner, f.name) for f in fields(learner)}
-    changed = [f"{f.name}={given[f.name]!r}" for f in fields(learner) if given[f.name] != f.default]
-    return f"Tree({', '.join(changed)})"

@@ -249,7 +249,7 @@ class Polish:
     def _cut(self, constant: float, u: Array) -> RowCut | None:
         target, gradient = self.hypotheses.zero(self.loss.n_outputs), Gradient(u, self.loss.space)
         target.add(gradient)
-        slope = target.coordinates(dear=True)
+        slope = target.coordinates(even_if_slow=True)
         if slope is None:
             return None
         slack = (VALUE_ROUNDING + self.hypotheses.rounding) * gradient.norm

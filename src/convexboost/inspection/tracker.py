@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from convexboost.core.gradients import Gradient, RidgeGradient
 from convexboost.core.hypotheses import Direction, Move
 from convexboost.core.protocols import HypothesisSet, Objective, Scores, Target
 from convexboost.inspection.certificates import Attained, Certificate
@@ -42,7 +41,7 @@ class BoundTracker:
     def observe(self, F: Scores) -> None:
         """Take the cut at F."""
         value, gradient = F.value(), F.gradient()
-        part, penalty = _loss_part(gradient)
+        part, penalty = gradient.loss_part, gradient.penalty
         correlation = self._position.dot(part)
         self._magnitude = max(self._magnitude, F.magnitude())
         rounds = self._total.count + self._block.count
@@ -137,8 +136,3 @@ class BoundTracker:
         self._bundle.append(mean)
         if self._l2 > 0.0:
             self.lower = max(self.lower, self._bundle.improve(AllModels(self._l2), FEW))
-
-
-def _loss_part(gradient: Gradient) -> tuple[Gradient, float]:
-    """Return the subgradient without the ridge term, and the ridge term."""
-    return (gradient.part, gradient.penalty) if isinstance(gradient, RidgeGradient) else (gradient, 0.0)

@@ -1,19 +1,18 @@
-"""Projections on all functions of one feature at a time, instead of on the best stump."""
+"""Projections on all functions of one feature at a time, instead of on the best stump of all."""
 
 import numpy as np
 from numba import njit
 
-#: A weight that is only the rounding of a difference.
-NOTHING = 1e-15
+from convexboost.core.tolerances import NOTHING
 
 
 @njit(cache=True, nogil=True)
 def average_projections(table, mass, offsets, whole, out):
     """Fill `out` with, for each feature, the mean of the projections of the vector on all its stumps.
 
-    Where whole[j], the projection on all functions of the feature: the mean of each bin.  The last bin of a
-    feature is the missing one and keeps to itself.  The constant, which every feature offers, is shared out
-    between them, so that their sum has it once.
+    Where whole[j] is true, with its projection on all functions of the feature: the mean of each bin.
+    Missing values, the last bin of a feature, have a value of their own.  Every feature has the constant
+    function, so the constant is divided between them: the sum over the features has it once.
     """
     K, n_features = table.shape[1], len(offsets) - 1
     extra = np.zeros(K)
@@ -36,7 +35,7 @@ def average_projections(table, mass, offsets, whole, out):
 
 @njit(cache=True, nogil=True)
 def _average_stumps(table, mass, left, rights, out):
-    """As above for one numeric feature without its missing bin."""
+    """Fill `out` with the mean of the projections on all stumps of one feature without its missing bin."""
     n_bins, K = table.shape
     weight = 0.0
     left[0] = 0.0
@@ -49,7 +48,7 @@ def _average_stumps(table, mass, left, rights, out):
     total = left[n_bins - 1].copy()
     rights[:] = 0.0
     reached, cuts = 0.0, 0
-    for b in range(n_bins):  # what b gets from the cuts before it, where it is on the right
+    for b in range(n_bins):  # the share of the cuts before b, which lies to their right
         reached += mass[b]
         for k in range(K):
             out[b, k] = rights[k]
@@ -61,7 +60,7 @@ def _average_stumps(table, mass, left, rights, out):
         else:
             left[b] = 0.0
     rights[:] = 0.0
-    for b in range(n_bins - 1, -1, -1):  # and from the others, where it is on the left
+    for b in range(n_bins - 1, -1, -1):  # and that of the cuts after it
         for k in range(K):
             rights[k] += left[b, k]
             out[b, k] = (out[b, k] + rights[k]) / cuts if cuts > 0 else total[k] / weight

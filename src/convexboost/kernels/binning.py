@@ -1,18 +1,27 @@
 """From numbers to bins, and from numbers straight to the sum of per-feature tables."""
 
+from typing import Any, NamedTuple
+
 import numpy as np
 from numba import njit
 
-#: Rows handled together: their columns stay in the cache, and one search serves them all.
+#: Rows that take the steps of a binary search together: their values and bins stay in the cache.
 BLOCK = 512
+
+
+class Cuts(NamedTuple):
+    """Where numeric features are cut: the cuts of features[i] are values[ends[i] : ends[i + 1]]."""
+
+    features: Any  #: int64
+    values: Any  #: float64
+    ends: Any  #: int64
 
 
 @njit(cache=True, nogil=True)
 def _find(X, j, begin, end, cuts, values, bins):
     """bins[n − begin] = bin of X[n, j]: how many cuts are below it; the one after the last if it is missing.
 
-    All rows take each step of the binary search together: no branch depends on a value, which no processor
-    could predict.
+    All rows take each step of the binary search together, without branches that depend on a value.
     """
     size = len(cuts)
     for n in range(begin, end):
@@ -31,32 +40,31 @@ def _find(X, j, begin, end, cuts, values, bins):
 
 
 @njit(cache=True, nogil=True)
-def encode(X, features, cuts, cut_ends, out, start, stop):
-    """out[j, n] = bin of X[n, j], for rows start … stop − 1 and the listed features.
-
-    The cuts of feature i of the list end at cut_ends[i + 1].
-    """
+def encode(X, cuts, out, start, stop):
+    """out[j, n] = bin of X[n, j], for rows start … stop − 1 and the features of `cuts`."""
+    features, numbers, ends = cuts
     values, bins = np.empty(BLOCK), np.empty(BLOCK, np.int64)
     for begin in range(start, stop, BLOCK):
         end = min(begin + BLOCK, stop)
         for i in range(len(features)):
             j = features[i]
-            _find(X, j, begin, end, cuts[cut_ends[i] : cut_ends[i + 1]], values, bins)
+            _find(X, j, begin, end, numbers[ends[i] : ends[i + 1]], values, bins)
             for n in range(begin, end):
                 out[j, n] = bins[n - begin]
 
 
 @njit(cache=True, nogil=True)
-def add_tables(F, X, features, cuts, cut_ends, tables, table_ends, start, stop):
+def add_tables(F, X, cuts, tables, table_ends, start, stop):
     """F[n, :] += Σ_j table_j[bin of X[n, j]], rows start … stop − 1: an ensemble of any length in one pass.
 
-    As in `encode`; the table of a feature (with the missing bin last) ends at table_ends[i + 1].
+    The table of features[i], with the missing bin last, is tables[table_ends[i] : table_ends[i + 1]].
     """
+    features, numbers, ends = cuts
     values, bins = np.empty(BLOCK), np.empty(BLOCK, np.int64)
     for begin in range(start, stop, BLOCK):
         end = min(begin + BLOCK, stop)
         for i in range(len(features)):
-            _find(X, features[i], begin, end, cuts[cut_ends[i] : cut_ends[i + 1]], values, bins)
+            _find(X, features[i], begin, end, numbers[ends[i] : ends[i + 1]], values, bins)
             for n in range(begin, end):
                 row = table_ends[i] + bins[n - begin]
                 for k in range(F.shape[1]):
@@ -65,9 +73,9 @@ def add_tables(F, X, features, cuts, cut_ends, tables, table_ends, start, stop):
 
 @njit(cache=True, nogil=True)
 def add_codes(F, codes, features, tables, ends, start, stop):
-    """As `add_tables`, for rows whose bins are known: codes is (n_features, n_samples).
+    """Do what `add_tables` does, for rows whose bins are known: codes is (n_features, n_samples).
 
-    Four features at a time, added in their order: the scores are read and written once for the four.
+    Four features at a time, added in their order, so that scores are read and written once for the four.
     """
     K, n_features = F.shape[1], len(features)
     whole = n_features - n_features % 4

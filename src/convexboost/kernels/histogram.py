@@ -1,18 +1,34 @@
-"""Sums over the rows of each bin, in fixed point.
+"""Sums over the rows of each bin, in fixed point: exact, whatever the order of the rows."""
 
-`codes` is (n_features, n_samples) uint8; bin b of feature j is row offsets[j] + b of every table.
-"""
-
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
 #: Rows handled together: their gradients stay in the cache while all features are visited.
 BLOCK = 512
-#: Tables that rows are added to in turn (a power of two): rows next to each other are in the same leaf as a
-#: rule, and one need not wait for the other.
-APART = 4
+
+
+class DenseBins(NamedTuple):
+    """The bins of all rows and features; bin b of feature j is row offsets[j] + b of a table."""
+
+    codes: Any  #: uint8, (n_features, n_rows)
+    offsets: Any  #: int64, (n_features + 1,)
+
+
+class SparseBins(NamedTuple):
+    """The bins of all rows and features, except that of each feature where most rows are."""
+
+    pointers: Any  #: int64: the entries of feature j are pointers[j] … pointers[j + 1] − 1
+    indices: Any  #: int64: the row of each entry
+    codes: Any  #: uint8: the bin of each entry
+    default: Any  #: int64: for each feature, the bin of all other rows
+    offsets: Any  #: int64: as in `DenseBins`
+
+
+def fixed_point_factor(largest: float) -> float:
+    """Return a power of two that brings any mean of numbers up to `largest` just under 2^61."""
+    return float(np.ldexp(1.0, 61 - int(np.ceil(np.log2(largest))))) if largest > 0.0 else 1.0
 
 
 @njit(cache=True, nogil=True)
@@ -22,7 +38,7 @@ def _fixed(number):
 
 @njit(cache=True, nogil=True)
 def _quantise(G, weight, factor, begin, end, block):
-    """Block = weight·G·factor, rounded, for rows begin … end − 1; return how many entries are not zero."""
+    """Write weight·G·factor, rounded, for rows begin … end − 1; return how many entries are not zero."""
     count = 0
     for n in range(begin, end):
         scale = weight[n] * factor
@@ -34,12 +50,12 @@ def _quantise(G, weight, factor, begin, end, block):
 
 
 @njit(cache=True, nogil=True)
-def add_rows(codes, offsets, G, weight, factor, first, last, out):
-    """out[bin of n, :] += weight[n]·G[n, :]·factor, rounded, for features first … last − 1.
+def add_rows(bins, features, G, weight, factor, out):
+    """out[bin of n, :] += weight[n]·G[n, :]·factor, rounded, for some features.
 
-    Where most entries are zero only the others are visited.
+    If most entries are zero, only the others are visited.
     """
-    K = G.shape[1]
+    codes, offsets, K = bins.codes, bins.offsets, G.shape[1]
     block = np.empty((BLOCK, K), np.int64)
     rows, outputs, values = (
         np.empty(BLOCK * K, np.int64),
@@ -50,7 +66,7 @@ def add_rows(codes, offsets, G, weight, factor, first, last, out):
         end = min(begin + BLOCK, len(G))
         count = _quantise(G, weight, factor, begin, end, block)
         if 4 * count >= (end - begin) * K:
-            for j in range(first, last):
+            for j in features:
                 column, offset = codes[j], offsets[j]
                 for n in range(begin, end):
                     b = offset + column[n]
@@ -63,22 +79,23 @@ def add_rows(codes, offsets, G, weight, factor, first, last, out):
                 if block[n - begin, k] != 0:
                     rows[count], outputs[count], values[count] = n, k, block[n - begin, k]
                     count += 1
-        for j in range(first, last):
+        for j in features:
             column, offset = codes[j], offsets[j]
             for i in range(count):
                 out[offset + column[rows[i]], outputs[i]] += values[i]
 
 
 @njit(cache=True, nogil=True)
-def add_rows_sparse(pointers, indices, codes, default, offsets, G, weight, factor, first, last, out):
-    """As `add_rows`, for columns that store only the rows outside their default bin."""
+def add_rows_sparse(bins, features, G, weight, factor, out):
+    """Do what `add_rows` does, for `SparseBins`."""
+    pointers, indices, codes, default, offsets = bins
     n_outputs = G.shape[1]
     total = np.zeros(n_outputs, np.int64)
     for n in range(len(G)):
         scale = weight[n] * factor
         for k in range(n_outputs):
             total[k] += _fixed(G[n, k] * scale)
-    for j in range(first, last):
+    for j in features:
         rest = offsets[j] + default[j]
         for k in range(n_outputs):
             out[rest, k] += total[k]
@@ -92,49 +109,30 @@ def add_rows_sparse(pointers, indices, codes, default, offsets, G, weight, facto
 
 
 @njit(cache=True, nogil=True)
-def add_signs(codes, offsets, rows, plus, minus, weight, factor, first, last, out):
-    """out[bin of n, plus] += weight[n]·factor, rounded, out[bin of n, minus] −= it; n = rows[i], plus[i] ≥ 0.
+def add_pairs(bins, features, column, weight, factor, out):
+    """out[bin of n, column[n]] += weight[n]·factor, rounded, for some features.
 
-    An empty `rows` means all of them.
-    """
-    for begin in range(0, len(plus), BLOCK):
-        end = min(begin + BLOCK, len(plus))
-        for j in range(first, last):
-            column, offset = codes[j], offsets[j]
-            for i in range(begin, end):
-                if plus[i] >= 0:
-                    n = rows[i] if len(rows) > 0 else i
-                    b, w = offset + column[n], _fixed(weight[n] * factor)
-                    out[b, plus[i]] += w
-                    out[b, minus[n]] -= w
-
-
-@njit(cache=True, nogil=True)
-def add_pairs(codes, offsets, features, column, weight, factor, first, last, out):
-    """out[bin of n, column[n]] += weight[n]·factor, rounded: what bins share with the values of a column.
-
-    For features[first:last].
+    This is the weight that each bin shares with each value of a column.
     """
     block = np.empty(BLOCK, np.int64)
     for begin in range(0, len(weight), BLOCK):
         end = min(begin + BLOCK, len(weight))
         for n in range(begin, end):
             block[n - begin] = _fixed(weight[n] * factor)
-        for i in range(first, last):
-            own, offset = codes[features[i]], offsets[features[i]]
+        for j in features:
+            own, offset = bins.codes[j], bins.offsets[j]
             for n in range(begin, end):
                 out[offset + own[n], column[n]] += block[n - begin]
 
 
 @njit(cache=True, nogil=True)
-def add_pairs_sparse(
-    pointers, indices, codes, default, offsets, features, column, weight, factor, first, last, out
-):
-    """As `add_pairs`, for columns that store only the rows outside their default bin."""
+def add_pairs_sparse(bins, features, column, weight, factor, out):
+    """Do what `add_pairs` does, for `SparseBins`."""
+    pointers, indices, codes, default, offsets = bins
     total = np.zeros(out.shape[1], np.int64)
     for n in range(len(weight)):
         total[column[n]] += _fixed(weight[n] * factor)
-    for j in features[first:last]:
+    for j in features:
         rest = offsets[j] + default[j]
         for c in range(len(total)):
             out[rest, c] += total[c]
@@ -143,71 +141,3 @@ def add_pairs_sparse(
             w = _fixed(weight[n] * factor)
             out[offsets[j] + codes[i], column[n]] += w
             out[rest, column[n]] -= w
-
-
-def leaf_tables(n_leaves: int, n_outputs: int, dtype: type = float) -> Any:
-    """Return zeros for the sums in leaves, tables of weight and outputs that are to be added up."""
-    return np.zeros((APART if n_outputs == 1 else 1, n_leaves, 1 + n_outputs), dtype)
-
-
-# As in kernels/trees.py: one output is known to the compiler, and unsigned indices are faster.
-
-
-@njit(cache=True, nogil=True)
-def _add_lookup(F, codes, table, start, stop, K):
-    for n in range(np.uint64(start), np.uint64(stop)):
-        c = np.uint64(codes[n])
-        for k in range(np.uint64(K)):
-            F[n, k] += table[c, k]
-
-
-@njit(cache=True, nogil=True)
-def add_lookup(F, codes, table, start, stop):
-    """F[n, :] += table[codes[n], :] for rows start … stop − 1."""
-    if F.shape[1] == 1:
-        _add_lookup(F, codes, table, start, stop, 1)
-    else:
-        _add_lookup(F, codes, table, start, stop, F.shape[1])
-
-
-@njit(cache=True, nogil=True)
-def _add_leaf_sums(leaf, weight, columns, out, K):
-    for n in range(np.uint64(len(leaf))):
-        row, w = out[n & np.uint64(len(out) - 1), np.uint64(leaf[n])], weight[n]
-        row[0] += w
-        for k in range(np.uint64(K)):
-            row[np.uint64(1) + k] += w * columns[n, k]
-
-
-@njit(cache=True, nogil=True)
-def add_leaf_sums(leaf, weight, columns, out):
-    """Add weight and, behind it, weight · columns to `leaf_tables`."""
-    if columns.shape[1] == 1:
-        _add_leaf_sums(leaf, weight, columns, out, 1)
-    else:
-        _add_leaf_sums(leaf, weight, columns, out, columns.shape[1])
-
-
-@njit(cache=True, nogil=True)
-def add_pair_sums(leaf, weight, plus, minus, out):
-    """Add what `add_leaf_sums` would for columns e_plus − e_minus, and 0 where plus is −1."""
-    for n in range(np.uint64(len(leaf))):
-        row, w = out[n & np.uint64(len(out) - 1), np.uint64(leaf[n])], weight[n]
-        row[0] += w
-        if plus[n] >= 0:
-            row[1 + plus[n]] += w
-            row[1 + minus[n]] -= w
-
-
-@njit(cache=True, nogil=True, fastmath={"reassoc"})
-def dot(A, B):
-    """Return the inner product of two tables; always in the same order."""
-    a, b, total = A.ravel(), B.ravel(), 0.0
-    for i in range(len(a)):
-        total += a[i] * b[i]
-    return total
-
-
-def fixed_point_factor(largest: float) -> float:
-    """Return a power of two that brings any mean of numbers up to `largest` just under 2^61."""
-    return float(np.ldexp(1.0, 61 - int(np.ceil(np.log2(largest))))) if largest > 0.0 else 1.0

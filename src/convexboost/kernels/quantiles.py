@@ -8,7 +8,8 @@ from numba import njit
 def _select(values, units, low, high, wanted):
     """Return the smallest of values[low:high] with at least `wanted` units at or below it; overwrites them.
 
-    What is kept is moved to the front: all are written and some count, so there is no branch to guess.
+    The values that are kept move to the front: each one is written, but the place advances only if it is
+    kept, so that no branch has to be predicted.
     """
     pivot = values[low]
     while low < high:
@@ -57,6 +58,6 @@ def leaf_quantiles(residuals, weight, units, leaf, q, out):
         for c in range(n_leaves):
             count = ends[c + 1] - ends[c]
             if count > 0:
-                # What was rounded makes no difference: a row of weight 2 is the row twice.
+                # Less by the rounding of all rows, so that a row of weight 2 is the row twice.
                 least = max(wanted[c] - count - 256, 1)
                 out[c, k] = _select(values, weights, ends[c], ends[c + 1], least)

@@ -7,7 +7,7 @@ threads can change them, and a row of weight 2 is the row twice to the last bit.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from convexboost.core.space import Array
 from convexboost.kernels import parallel
 
-#: A weight has at most so many bits: whole sample weights stay whole multiples of each other, although they
-#: come back from dividing by their sum with a rounding error.
+#: Bits of a weight, at most: sample weights that are whole multiples of each other stay so, although they
+#: have been divided by their sum, with a rounding error.
 BITS = 48
-#: The sum over a query has at most so many.
+#: Bits of the sum over a query, at most.
 SUM_BITS = 62
-#: Of the sort and the two sweeps, per row.
+#: Operations per row, of the sort and the two sweeps.
 OPERATIONS = 100
-#: Places that a row may move, on average, before a query is sorted from scratch.
+#: A query is sorted from scratch if its rows move by more places than this on average.
 MOVES = 4
 
 
@@ -62,13 +62,14 @@ def _sort(f, order):
 
 
 @njit(cache=True, nogil=True)
-def _count(f, limit, grade, weight, starts, orders, better, worse, first, last):
-    """Count in queries first … last − 1, whose grades are 0, 1, …; `limit` rises with f.
+def _count(f, limit, queries, orders, better, worse, first, last):
+    """Count in queries first … last − 1; `limit` does not fall where f rises.
 
-    `orders` come in as a guess, e.g. those of the last round, and go out sorted.  Two sweeps over the sorted
-    scores.  Upwards, the rows whose limit has been passed are in the tree, in the order of falling grades;
-    downwards, those whose score is above the limit, in the order of rising ones.
+    `orders` are a guess how the scores are ordered, e.g. from the last round; they are sorted in place.  Then
+    there are two sweeps.  Upwards, the tree holds the rows whose limit has been passed, by falling grades.
+    Downwards, it holds the rows whose score is above the limit, by rising grades.
     """
+    starts, grade, weight = queries
     for q in range(first, last):
         begin, end = starts[q], starts[q + 1]
         _sort(f[begin:end], orders[begin:end])
@@ -92,6 +93,14 @@ def _count(f, limit, grade, weight, starts, orders, better, worse, first, last):
                 _add(tree, grade[j] + 1, weight[j])
                 passed -= 1
             worse[row] = _sum(tree, grade[row])
+
+
+class _Queries(NamedTuple):
+    """The rows of all queries, one query after the other."""
+
+    starts: NDArray[np.int64]  #: where each query begins, and the end
+    grade: NDArray[np.int64]  #: 0, 1, … within the query
+    weight: NDArray[np.int64]  #: in units
 
 
 @dataclass(frozen=True)
@@ -142,10 +151,11 @@ class Pairs:
         better, worse = np.zeros((2, self.n_rows), np.int64)
         f, limit = f[self.rows], limit[self.rows]
         above, below = np.empty((2, len(self.rows)), np.int64)
-        orders = self.latest[0].copy()  # somebody else may be counting too
+        orders = self.latest[0].copy()  # another thread may be counting, too
+        queries = _Queries(self.starts, self.grade, self.weight)
 
         def task(first: int, last: int) -> None:
-            _count(f, limit, self.grade, self.weight, self.starts, orders, above, below, first, last)
+            _count(f, limit, queries, orders, above, below, first, last)
 
         parallel.run(task, self.n_queries, OPERATIONS * len(f), n_threads)
         better[self.rows], worse[self.rows] = above, below

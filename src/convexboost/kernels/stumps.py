@@ -9,24 +9,46 @@ the squared length of its projection:
     SIGN    one vector times ±1 per leaf         max over signs of ‖L ± R ± M‖²
 """
 
+from typing import Any, NamedTuple
+
 import numpy as np
 from numba import njit
+
+from convexboost.core.tolerances import BETTER, NOTHING, ROUNDING
 
 VECTOR, CLASS, SIGN = 0, 1, 2
 LEFT, RIGHT, MISSING = 0, 1, 2
 
-#: A split must beat the best one so far by this much, relatively: rounding must not decide.
-TIE = 1e-9
 
-#: A length this much shorter than the first one counts as zero (core.ROUNDING).
-ROUNDING = 1e-13
+class Bins(NamedTuple):
+    """What a search over the stumps of one kind reads besides the histogram."""
 
-#: A weight that is only the rounding of a difference.
-NOTHING = 1e-15
+    mass: Any  #: float64: the weight of each bin
+    offsets: Any  #: int64: the bins of feature j are offsets[j] … offsets[j + 1] − 1, the last one "missing"
+    categorical: Any  #: bool, for each feature
+    kind: int  #: VECTOR, CLASS or SIGN
 
 
-# Inlined, because the call costs more than the work for one output; reassociated, because sums in the order
-# of k are not vectorised.  The order is fixed when it is compiled: the same for any number of threads.
+class PairSums(NamedTuple):
+    """The weights that bins share, as running sums over the bins of each feature."""
+
+    sums: Any  #: int64, (n_bins, n_bins): row offsets[j] + i has what bins 0 … i of feature j share with each
+    ready: Any  #: bool: whether the rows of a feature have been counted
+    unit: float  #: the whole number that stands for the weight of all rows
+
+
+class Stumps(NamedTuple):
+    """Projections on stumps, one after the other."""
+
+    feature: Any  #: int64
+    leaves: Any  #: uint8, (count, 256): the leaf of each bin
+    values: Any  #: float64, (count, 3, n_outputs)
+    coefficient: Any  #: float64
+    norm: Any  #: float64: the projected length
+
+
+# Inlined, because the call costs more than the work for one output.  Reassociated, because sums in the order
+# of k are not vectorised; the order is fixed by the compiler, so it is the same for any number of threads.
 @njit(cache=True, nogil=True, forceinline=True, fastmath={"reassoc"})
 def _score(kind, L, R, M, P_L, P_R, P_M):
     K = len(L)
@@ -68,14 +90,14 @@ def _score(kind, L, R, M, P_L, P_R, P_M):
 
 
 @njit(cache=True, nogil=True)
-def best_split(table, mass, offsets, categorical, kind, leaves):
+def best_split(table, bins, leaves):
     """Find the stump with the longest projection; fill `leaves` (the leaf of each bin of its feature).
 
-    Returns (feature, score); feature −1 if nothing can be split.  The last bin of a feature is the missing
-    one.  Numeric features are cut between bins.  A categorical feature offers each category against the
-    rest, and the prefixes of its categories sorted by their mean in the output that varies most between
-    them (for one output this holds the best of all subsets).
+    Returns (feature, score); feature −1 if nothing can be split.  Numeric features are cut between bins.  A
+    categorical feature offers each category against the rest, and the prefixes of its categories sorted by
+    their mean in the output that varies most between them (for one output the best subset is among these).
     """
+    mass, offsets, categorical, kind = bins
     K = table.shape[1]
     best, best_feature, best_cut, best_single = 0.0, -1, -1, False
     L, R, M, S = np.zeros(K), np.zeros(K), np.zeros(K), np.zeros(K)
@@ -96,7 +118,7 @@ def best_split(table, mass, offsets, categorical, kind, leaves):
                 for k in range(K):
                     R[k] = S[k] - table[b, k]
                 score = _score(kind, table[b], R, M, mass[b], P_S - mass[b], P_M)
-                if score > best * (1.0 + TIE):
+                if score > best * (1.0 + BETTER):
                     best, best_feature, best_cut, best_single = score, j, b - first, True
         order = _order(table, mass, first, last, categorical[j])
         L[:] = 0.0
@@ -110,7 +132,7 @@ def best_split(table, mass, offsets, categorical, kind, leaves):
             if mass[b] <= 0.0:
                 continue
             score = _score(kind, L, R, M, P_L, P_S - P_L, P_M)
-            if score > best * (1.0 + TIE):
+            if score > best * (1.0 + BETTER):
                 best, best_feature, best_cut, best_single = score, j, i, False
     if best_feature >= 0:
         first, last = offsets[best_feature], offsets[best_feature + 1] - 1
@@ -126,13 +148,13 @@ def best_split(table, mass, offsets, categorical, kind, leaves):
 
 
 @njit(cache=True, nogil=True)
-def project(table, mass, offsets, categorical, kind, leaves, values):
+def project(table, bins, leaves, values):
     """Find the best stump and its leaf values, (3, K); return (feature, coefficient, projected length).
 
     Leaves without weight (no value was missing, or nothing is on one side) copy the heaviest one.
     """
-    K = table.shape[1]
-    j, score = best_split(table, mass, offsets, categorical, kind, leaves)
+    mass, offsets, K = bins.mass, bins.offsets, table.shape[1]
+    j, score = best_split(table, bins, leaves)
     if j < 0:
         return j, 0.0, 0.0
     sums, weights = np.zeros((3, K)), np.zeros(3)
@@ -141,7 +163,7 @@ def project(table, mass, offsets, categorical, kind, leaves, values):
         weights[leaf] += mass[offsets[j] + b]
         for k in range(K):
             sums[leaf, k] += table[offsets[j] + b, k]
-    coefficient = _leaf_values(kind, sums, weights, values)
+    coefficient = _leaf_values(bins.kind, sums, weights, values)
     heaviest = np.argmax(weights)
     for leaf in range(3):
         if weights[leaf] <= 0.0:
@@ -163,8 +185,8 @@ def _leaf_values(kind, sums, weights, values):
         for leaf in range(3):
             high += K * sums[leaf].max()
             low += K * sums[leaf].min()
-        sign = 1.0 if high >= -low * (1.0 - TIE) else -1.0
-        close = TIE * np.abs(sums).max()  # rounding must not choose between classes
+        sign = 1.0 if high >= -low * (1.0 - BETTER) else -1.0
+        close = BETTER * np.abs(sums).max()  # rounding must not choose between classes
         for leaf in range(3):
             values[leaf] = -1.0 / (K - 1)
             best = (sign * sums[leaf]).max()
@@ -207,7 +229,7 @@ def leaf_counts(sums, first, leaves, n_bins, counts):
 
 @njit(cache=True, nogil=True)
 def subtract(table, counts, unit, weight, values):
-    """Table −= weight · (histogram of the function with these leaf values)."""
+    """Subtract weight times the histogram of the function with these leaf values from a table."""
     n_leaves, K = values.shape
     for leaf in range(n_leaves):
         for b in range(len(table)):
@@ -218,27 +240,34 @@ def subtract(table, counts, unit, weight, values):
 
 
 @njit(cache=True, nogil=True)
-def pursue(
-    table, mass, offsets, categorical, kind, sums, ready, unit, rest, floor, features, leaves, values, sizes
-):
-    """Project and subtract until `features` is full, the length falls to `floor`, or a block is missing.
+def pursue(table, bins, pairs, floor, found, done):
+    """Project and subtract until `found` is full, the length falls to `floor`, or pair sums are missing.
 
-    Fills, per projection, its feature, leaves, leaf values and (coefficient, length).  Returns how many there
-    are and the feature whose pair-table block must be counted before going on (−1: none).
+    The first `done` projections are there already.  Returns how many there are now, and the feature whose
+    pair sums must be counted before the next one (−1: none).
     """
-    counts = np.empty((3, len(table)), np.int64)
-    for i in range(rest, len(features)):
-        j, coefficient, norm = project(table, mass, offsets, categorical, kind, leaves[i], values[i])
+    offsets, counts = bins.offsets, np.empty((3, len(table)), np.int64)
+    for i in range(done, len(found.feature)):
+        j, coefficient, norm = project(table, bins, found.leaves[i], found.values[i])
         if i == 0:
             floor = max(floor, ROUNDING * norm)
         if j < 0 or norm <= (floor if i > 0 else 0.0):
             return i, -1
-        if not ready[j]:
+        if not pairs.ready[j]:
             return i, j
-        features[i], sizes[i, 0], sizes[i, 1] = j, coefficient, norm
-        leaf_counts(sums, offsets[j], leaves[i], offsets[j + 1] - offsets[j], counts)
-        subtract(table, counts, unit, coefficient, values[i])
-    return len(features), -1
+        found.feature[i], found.coefficient[i], found.norm[i] = j, coefficient, norm
+        leaf_counts(pairs.sums, offsets[j], found.leaves[i], offsets[j + 1] - offsets[j], counts)
+        subtract(table, counts, pairs.unit, coefficient, found.values[i])
+    return len(found.feature), -1
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc"})
+def dot(A, B):
+    """Return the inner product of two tables; always in the same order."""
+    a, b, total = A.ravel(), B.ravel(), 0.0
+    for i in range(len(a)):
+        total += a[i] * b[i]
+    return total
 
 
 @njit(cache=True, nogil=True)
@@ -257,7 +286,7 @@ def _order(table, mass, first, last, categorical):
                 weight += mass[b]
         if weight > 0:
             energy -= total * total / weight
-        if energy > best_energy * (1.0 + TIE):
+        if energy > best_energy * (1.0 + BETTER):
             best_k, best_energy = k, energy
     means = np.empty(last - first)
     for b in range(first, last):
@@ -267,5 +296,5 @@ def _order(table, mass, first, last, categorical):
         if np.isfinite(mean):
             largest = max(largest, abs(mean))
     if largest > 0.0:
-        means = np.rint(means / (TIE * largest))  # rounding must not decide the order
+        means = np.rint(means / (BETTER * largest))  # rounding must not decide the order
     return np.argsort(means, kind="mergesort")

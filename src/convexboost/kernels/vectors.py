@@ -1,4 +1,4 @@
-"""A few numbers at a time: what the compiler does not find by itself, since arrays might overlap."""
+"""Vector instructions that the compiler does not use by itself, because arrays might overlap."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from llvmlite import ir
 from numba import config, types
 from numba.extending import intrinsic
 
-#: Numbers of 32 bits that are added at once; so many where there are few.
+#: Numbers of 32 bits that are added at once, and where a row has at most four of them.
 WORDS, FEW_WORDS = 8, 4
 
 

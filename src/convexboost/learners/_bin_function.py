@@ -13,7 +13,7 @@ from convexboost.core.hypotheses import Hypothesis, Term
 from convexboost.core.space import Array
 from convexboost.core.text import brief
 from convexboost.kernels import parallel
-from convexboost.kernels.histogram import add_lookup
+from convexboost.kernels.lookup import add_lookup
 
 
 @dataclass(frozen=True)

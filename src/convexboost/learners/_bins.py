@@ -13,20 +13,21 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from convexboost.core.gradients import Gradient, PairGradient
+from convexboost.core.gradients import Gradient
 from convexboost.core.space import Array, FunctionSpace
 from convexboost.core.text import brief
 from convexboost.kernels import parallel
-from convexboost.kernels.binning import add_codes, add_tables, encode
+from convexboost.kernels.binning import Cuts, add_codes, add_tables, encode
 from convexboost.kernels.histogram import (
-    add_lookup,
+    DenseBins,
+    SparseBins,
     add_pairs,
     add_pairs_sparse,
     add_rows,
     add_rows_sparse,
-    add_signs,
     fixed_point_factor,
 )
+from convexboost.kernels.lookup import add_lookup
 
 Codes = NDArray[np.uint8]
 MAX_BINS = 255
@@ -179,20 +180,15 @@ class BinMapper:
         parallel.run(task, X.shape[1], 20 * n_rows * X.shape[1], n_threads)
         return cls(columns, categorical)
 
-    def cuts(self, features: Any) -> tuple[Array, NDArray[np.int64]]:
-        """Return the cuts of numeric features, one after the other, and where each ends."""
-        parts = [np.empty(0), *(self.columns[j].cuts for j in features)]
-        return np.concatenate(parts), np.cumsum([len(part) for part in parts])
-
     def encode(self, X: Array, n_threads: int = 1) -> Codes:
         """Return the bin of every number, (n_features, n_samples)."""
         codes = np.empty(X.shape[::-1], np.uint8)
         is_cut = np.array([column.cuts is not None for column in self.columns], bool)
         numeric, others = np.flatnonzero(is_cut), np.flatnonzero(~is_cut)
-        cuts, ends = self.cuts(numeric)
+        cuts = Cuts(numeric, *_stack([self.columns[j].cuts for j in numeric] or [np.empty(0)]))
 
         def rows(start: int, stop: int) -> None:
-            encode(X, numeric, cuts, ends, codes, start, stop)
+            encode(X, cuts, codes, start, stop)
 
         def columns(first: int, last: int) -> None:
             for j in others[first:last]:
@@ -241,18 +237,17 @@ class BinnedInputs:
                 add_lookup(F, self.column(j), table, 0, len(F))
             return
         searched = [self.mapper.columns[j].search(table) for j, table in zip(features, tables, strict=True)]
-        cuts, cut_ends = _stack([cuts for cuts, _ in searched])
+        cuts = Cuts(np.asarray(features, np.int64), *_stack([cuts for cuts, _ in searched]))
         table, table_ends = _stack([table for _, table in searched])
-        columns = np.asarray(features, np.int64)
 
         def task(start: int, stop: int) -> None:
-            add_tables(F, self.X, columns, cuts, cut_ends, table, table_ends, start, stop)
+            add_tables(F, self.X, cuts, table, table_ends, start, stop)
 
-        parallel.run(task, len(F), F.size * len(columns), self.n_threads)
+        parallel.run(task, len(F), F.size * len(features), self.n_threads)
 
 
-def _stack(tables: Sequence[Array]) -> tuple[Array, NDArray[np.int64]]:
-    """Return the tables under each other, and where each begins (and the last ends)."""
+def _stack(tables: Sequence[Any]) -> tuple[Array, NDArray[np.int64]]:
+    """Return the tables one after the other, and where each begins (and the last ends)."""
     return np.concatenate(tables), np.cumsum([0, *map(len, tables)])
 
 
@@ -271,6 +266,16 @@ class BinnedSample(ABC):
         """Return the number of columns."""
         return len(self.mapper.columns)
 
+    @property
+    def offsets(self) -> NDArray[np.int64]:
+        """Return the first row of each feature in a table over all bins."""
+        return self.mapper.offsets
+
+    @property
+    def dense_codes(self) -> Codes | None:
+        """Return the bin of each row, (n_features, n_samples); None where the columns are sparse."""
+        return None
+
     @cached_property
     def mass(self) -> Array:
         """Return the weight of each bin."""
@@ -278,12 +283,15 @@ class BinnedSample(ABC):
 
     def histogram(self, gradient: Gradient) -> Array:
         """Σ of p_n ∇_n over the rows of each bin, shape (total bins, n_outputs)."""
+        short = gradient.histogram(self)
+        if short is not None:
+            return short
         G = gradient.values
         factor = fixed_point_factor(max(float(G.max()), -float(G.min())))
         out = np.zeros((self.mapper.offsets[-1], G.shape[1]), np.int64)
 
         def task(first: int, last: int) -> None:
-            self._add_rows(G, factor, first, last, out)
+            self._add_rows(np.arange(first, last), G, factor, out)
 
         parallel.run(task, self.n_features, G.size * self.n_features, self.n_threads)
         return out / factor
@@ -293,12 +301,12 @@ class BinnedSample(ABC):
         return self.shared_counts(column, width) / self.unit
 
     def shared_counts(self, column: Codes, width: int, features: Any = None) -> NDArray[np.int64]:
-        """Return the same in fixed point, 1/unit of the whole weight being 1; 0 but for some features."""
+        """Return the same as multiples of 1/unit; given `features`, the bins of all others are left at 0."""
         out = np.zeros((self.mapper.offsets[-1], width), np.int64)
         wanted = np.arange(self.n_features) if features is None else features
 
         def task(first: int, last: int) -> None:
-            self._add_pairs(column, wanted, first, last, out)
+            self._add_pairs(wanted[first:last], column, out)
 
         parallel.run(task, len(wanted), len(self) * len(wanted), self.n_threads)
         return out
@@ -313,12 +321,10 @@ class BinnedSample(ABC):
             add_lookup(F, self.column(j), table, 0, len(F))
 
     @abstractmethod
-    def _add_rows(self, G: Array, factor: float, first: int, last: int, out: NDArray[np.int64]) -> None: ...
+    def _add_rows(self, features: Any, G: Array, factor: float, out: NDArray[np.int64]) -> None: ...
 
     @abstractmethod
-    def _add_pairs(
-        self, column: Codes, features: Any, first: int, last: int, out: NDArray[np.int64]
-    ) -> None: ...
+    def _add_pairs(self, features: Any, column: Codes, out: NDArray[np.int64]) -> None: ...
 
 
 class DenseSample(BinnedSample):
@@ -327,26 +333,16 @@ class DenseSample(BinnedSample):
     def __init__(self, mapper: BinMapper, space: FunctionSpace, n_threads: int, X: Array) -> None:
         super().__init__(mapper, space, n_threads)
         self.codes = mapper.encode(X, n_threads)
-        self._signs: NDArray[np.int64] | None = None  #: histogram of the last `PairGradient`
-        self._signs_of: object = None
+        self.bins = DenseBins(self.codes, mapper.offsets)
+
+    @property
+    def dense_codes(self) -> Codes:
+        """Return the bin of each row."""
+        return self.codes
 
     def column(self, j: int) -> Codes:
         """Return the bin of each row in feature j."""
         return self.codes[j]
-
-    def histogram(self, gradient: Gradient) -> Array:
-        """As in general; that of a `PairGradient` is only corrected for the rows that changed."""
-        if not isinstance(gradient, PairGradient):
-            return super().histogram(gradient)
-        since = gradient.since
-        if self._signs is None or since is None or since.token is not self._signs_of:
-            self._signs = np.zeros((self.mapper.offsets[-1], gradient.n_outputs), np.int64)
-            self._add_signs(np.empty(0, np.int64), gradient.plus, gradient.minus, 1)
-        else:
-            self._add_signs(since.rows, since.plus, gradient.minus, -1)
-            self._add_signs(since.rows, gradient.plus[since.rows], gradient.minus, 1)
-        self._signs_of = gradient.token
-        return self._signs / self.unit
 
     def add_tables(self, F: Array, features: Sequence[int], tables: Sequence[Array]) -> None:
         """F[n, :] += Σ table[bin of n in its feature], in one pass."""
@@ -357,29 +353,11 @@ class DenseSample(BinnedSample):
 
         parallel.run(task, len(F), F.size * len(features), self.n_threads)
 
-    def _add_signs(self, rows: Any, plus: Any, minus: Any, sign: int) -> None:
-        def task(first: int, last: int) -> None:
-            add_signs(
-                self.codes,
-                self.mapper.offsets,
-                rows,
-                plus,
-                minus,
-                self.space.weight,
-                sign * self.unit,
-                first,
-                last,
-                self._signs,
-            )
+    def _add_rows(self, features: Any, G: Array, factor: float, out: NDArray[np.int64]) -> None:
+        add_rows(self.bins, features, G, self.space.weight, factor, out)
 
-        parallel.run(task, self.n_features, 2 * len(plus) * self.n_features, self.n_threads)
-
-    def _add_rows(self, G: Array, factor: float, first: int, last: int, out: NDArray[np.int64]) -> None:
-        add_rows(self.codes, self.mapper.offsets, G, self.space.weight, factor, first, last, out)
-
-    def _add_pairs(self, column: Codes, features: Any, first: int, last: int, out: NDArray[np.int64]) -> None:
-        offsets, weight = self.mapper.offsets, self.space.weight
-        add_pairs(self.codes, offsets, features, column, weight, self.unit, first, last, out)
+    def _add_pairs(self, features: Any, column: Codes, out: NDArray[np.int64]) -> None:
+        add_pairs(self.bins, features, column, self.space.weight, self.unit, out)
 
 
 class SparseSample(BinnedSample):
@@ -387,51 +365,26 @@ class SparseSample(BinnedSample):
 
     def __init__(self, mapper: BinMapper, space: FunctionSpace, n_threads: int, X: sp.csc_array) -> None:
         super().__init__(mapper, space, n_threads)
-        self.pointers, self.indices = X.indptr.astype(np.int64), X.indices.astype(np.int64)
-        self.codes = np.empty(len(X.data), np.uint8)
-        self.default = np.empty(X.shape[1], np.int64)
+        codes, default = np.empty(len(X.data), np.uint8), np.empty(X.shape[1], np.int64)
         for j, column in enumerate(mapper.columns):
             part = slice(X.indptr[j], X.indptr[j + 1])
-            self.codes[part] = column.encode(X.data[part])
-            self.default[j] = column.encode(np.zeros(1))[0]
+            codes[part] = column.encode(X.data[part])
+            default[j] = column.encode(np.zeros(1))[0]
+        pointers, indices = X.indptr.astype(np.int64), X.indices.astype(np.int64)
+        self.bins = SparseBins(pointers, indices, codes, default, mapper.offsets)
 
     def column(self, j: int) -> Codes:
         """Return the bin of each row in feature j."""
-        codes = np.full(len(self), self.default[j], np.uint8)
-        part = slice(self.pointers[j], self.pointers[j + 1])
-        codes[self.indices[part]] = self.codes[part]
+        codes = np.full(len(self), self.bins.default[j], np.uint8)
+        part = slice(self.bins.pointers[j], self.bins.pointers[j + 1])
+        codes[self.bins.indices[part]] = self.bins.codes[part]
         return codes
 
-    def _add_rows(self, G: Array, factor: float, first: int, last: int, out: NDArray[np.int64]) -> None:
-        add_rows_sparse(
-            self.pointers,
-            self.indices,
-            self.codes,
-            self.default,
-            self.mapper.offsets,
-            G,
-            self.space.weight,
-            factor,
-            first,
-            last,
-            out,
-        )
+    def _add_rows(self, features: Any, G: Array, factor: float, out: NDArray[np.int64]) -> None:
+        add_rows_sparse(self.bins, features, G, self.space.weight, factor, out)
 
-    def _add_pairs(self, column: Codes, features: Any, first: int, last: int, out: NDArray[np.int64]) -> None:
-        add_pairs_sparse(
-            self.pointers,
-            self.indices,
-            self.codes,
-            self.default,
-            self.mapper.offsets,
-            features,
-            column,
-            self.space.weight,
-            self.unit,
-            first,
-            last,
-            out,
-        )
+    def _add_pairs(self, features: Any, column: Codes, out: NDArray[np.int64]) -> None:
+        add_pairs_sparse(self.bins, features, column, self.space.weight, self.unit, out)
 
 
 def categorical_mask(categorical: Any, n_features: int) -> NDArray[np.bool_]:

@@ -164,7 +164,7 @@ class DenseTarget(Target):
         """Return the longest projection, for a set that finds it."""
         return self.project(np.random.default_rng(0)).norm if self.hypotheses.is_exact else None
 
-    def coordinates(self, dear: bool = False) -> Array:
+    def coordinates(self, even_if_slow: bool = False) -> Array:
         """Return Δ itself: the span is not known."""
         return np.sqrt(self.hypotheses.space.weight)[:, None] * self.values
 

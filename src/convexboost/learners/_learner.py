@@ -7,21 +7,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
-from convexboost.core.hypotheses import Hypothesis
 from convexboost.core.parameters import Parameters
 from convexboost.core.protocols import HypothesisSet
 from convexboost.core.space import FunctionSpace
 
+#: How many levels deeper a stronger tree is than the one that `diagnose` is asked about.
+MORE_LEVELS = 2
+
 
 @dataclass(frozen=True)
 class Auto:
-    """What the estimators' "auto" means with a learner (estimators/_auto.py puts it together)."""
+    """What "auto" means for the parameters of an estimator that boosts a learner."""
 
     #: The step where a round adds one hypothesis.
     step: str = "auto"
     #: The step for losses that reweight rows (`Loss.reweights`).
     reweighting_step: str = "auto"
-    #: How much of the residual is kept from round to round.
+    #: The part of the residual that is kept from round to round.
     decay: float = 1.0
     #: The width of the Moreau envelope by task, for losses with kinks whose leaves are refitted.
     envelopes: Mapping[str, float] = field(default_factory=dict)
@@ -33,17 +35,18 @@ class Learner(Parameters, ABC):
     """A weak learner: it meets inputs and becomes a set of hypotheses.
 
     Everything that the layers above must know of a learner is declared here; they never ask for its class.
+    A subclass is a frozen dataclass whose fields are its parameters.
     """
 
+    #: The name by which an estimator finds it; only for the learners of this package.
     name: ClassVar[str]
     #: What "auto" means with this learner.
     auto: ClassVar[Auto] = Auto()
-    #: The classes of the hypotheses that it makes, so that a model can be read back from plain arrays.
-    hypotheses: ClassVar[tuple[type[Hypothesis], ...]] = ()
-    #: Whether X may have missing values, and whether it may be sparse.
+    #: Whether X may have missing values.
     allows_missing: bool = False
+    #: Whether X may be sparse.
     allows_sparse: bool = False
-    #: Whether a round takes so long that trials have fewer of them.
+    #: Whether a round takes so long that `diagnose` tries fewer of them.
     is_slow: bool = False
 
     @abstractmethod
@@ -58,7 +61,7 @@ class Learner(Parameters, ABC):
         names: Any = None,
         groups: Any = None,
     ) -> HypothesisSet:
-        """Meet the training inputs.
+        """Meet the training inputs.  A learner ignores the arguments that it has no use for.
 
         Parameters
         ----------
@@ -71,7 +74,7 @@ class Learner(Parameters, ABC):
         n_threads : int
             The hypotheses do not depend on it.
         mapper : Inputs, optional
-            That of a model: the inputs are then prepared as they were for this model.
+            The mapper of a model that this learner made: the inputs are then prepared as they were for it.
         names : array of str, optional
             The names of the columns.
         groups : array of int, optional
@@ -87,10 +90,10 @@ class Learner(Parameters, ABC):
         """
         return self
 
-    def stronger(self) -> Learner | None:
-        """Return a learner that fits more closely, for `diagnose` to try; None: there is none."""
-        return None
+    def stronger(self) -> Any:
+        """Return a learner that fits more closely, as estimators take it; None: there is none."""
+        return "tree"
 
-    def weaker(self) -> Learner | None:
-        """Return a learner that fits less closely, for `diagnose` to try; None: there is none."""
+    def weaker(self) -> Any:
+        """Return a learner that fits less closely, as estimators take it; None: there is none."""
         return None

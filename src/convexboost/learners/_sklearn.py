@@ -2,12 +2,67 @@
 
 from __future__ import annotations
 
-from typing import Any
+import copy
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 from convexboost.core.space import FunctionSpace
+from convexboost.learners._dense import DenseSet
+from convexboost.learners._learner import MORE_LEVELS, Learner
+
+
+class EstimatorSet(DenseSet):
+    """Copies of a scikit-learn estimator that are fitted to Δ."""
+
+    def __init__(self, estimator: Any, X: Any, space: FunctionSpace) -> None:
+        super().__init__(X, space)
+        self.estimator = estimator
+
+
+@dataclass(frozen=True)
+class Wrapper(Learner):
+    """A scikit-learn estimator as weak learner."""
+
+    estimator: Any
+
+    #: What the estimator becomes when it meets inputs.
+    kind: ClassVar[type[EstimatorSet]]
+    is_slow = True
+
+    @property
+    def allows_missing(self) -> bool:  # type: ignore[override]
+        """Return whether the estimator says that it allows NaN."""
+        return bool(get_tags(self.estimator).input_tags.allow_nan)
+
+    @property
+    def allows_sparse(self) -> bool:  # type: ignore[override]
+        """Return whether the estimator says that it takes sparse matrices."""
+        return bool(get_tags(self.estimator).input_tags.sparse)
+
+    def stronger(self) -> Any:
+        """Return the estimator with deeper trees if it has a `max_depth`, else "tree"."""
+        depth = self.estimator.get_params(deep=False).get("max_depth")
+        if depth is None:
+            return super().stronger()
+        return copy.deepcopy(self.estimator).set_params(max_depth=int(depth) + MORE_LEVELS)
+
+    def bind(
+        self,
+        X: Any,
+        space: FunctionSpace,
+        categorical: Any = None,
+        n_threads: int = 1,
+        *,
+        mapper: Any = None,
+        names: Any = None,
+        groups: Any = None,
+    ) -> EstimatorSet:
+        """Keep the training inputs as they are."""
+        return self.kind(self.estimator, X, space)
 
 
 def seeded(estimator: Any, rng: np.random.Generator) -> Any:

@@ -14,10 +14,11 @@ from threadpoolctl import ThreadpoolController
 
 from convexboost.core.space import Array
 from convexboost.core.text import brief
-from convexboost.kernels.stumps import leaf_counts
+from convexboost.kernels.stumps import PairSums, leaf_counts
 from convexboost.learners._bin_function import BinFunction
 from convexboost.learners._bins import BinnedSample
 
+#: Memory for the pair table, at most.
 MAX_TABLE_BYTES = 512 * 2**20
 #: Bins that add less than this to the square of a length are left out of the basis of the span …
 NEGLIGIBLE = 1e-12
@@ -31,7 +32,7 @@ def _blas() -> ThreadpoolController:
 
 
 def one_blas_thread() -> AbstractContextManager[Any]:
-    """Products inside do not depend on the number of threads."""
+    """Use one thread for BLAS inside this context, so that the number of threads does not change a result."""
     return _blas().limit(limits=1)
 
 
@@ -39,12 +40,12 @@ def one_blas_thread() -> AbstractContextManager[Any]:
 class Span:
     """span(H) of binned stumps: all additive functions of the bins (theory: Section 4.5).
 
-    A pivoted Cholesky factor of the pair table picks bins whose indicators are a basis.  What the others add
-    is rounding, or concerns rows of weight below `LIGHT` only.
+    A pivoted Cholesky factor of the pair table picks bins whose indicators are a basis.  The other bins add
+    only rounding, or rows of weight below `LIGHT`.
     """
 
-    basis: NDArray[np.int64]
-    factor: Array
+    basis: NDArray[np.int64]  #: bins whose indicators are a basis
+    factor: Array  #: the Cholesky factor of their pair table
 
     __repr__ = brief
 
@@ -83,9 +84,9 @@ class Span:
 class PairTable:
     """C[bin a, bin b] = weight of the rows in both, as running sums over the bins of each feature.
 
-    The block of a feature is counted when a stump on it is first subtracted.  Where the table would take more
-    than `max_bytes`, the few columns of each stump are counted alone instead: the same integers, so the same
-    model, at the cost of a pass over the rows.
+    The block of a feature is counted when a stump on it is first subtracted.  If the table would take more
+    than `max_bytes`, only the columns that a stump needs are counted, each time: the same integers, so the
+    same model, at the cost of a pass over the rows.
     """
 
     def __init__(self, sample: BinnedSample, max_bytes: int) -> None:
@@ -94,8 +95,13 @@ class PairTable:
         self.sums = np.zeros((n_bins, n_bins) if self.fits else (0, 0), np.int64)
         self.ready = np.zeros(sample.n_features, bool)
 
+    @property
+    def as_sums(self) -> PairSums:
+        """Return the table as the kernels read it."""
+        return PairSums(self.sums, self.ready, self.sample.unit)
+
     def count(self, j: int) -> None:
-        """Count the block of feature j; C is symmetric, so what it shares with others may be known."""
+        """Count the block of feature j; C is symmetric, so the blocks of other features hold parts of it."""
         if not self.ready[j]:
             first, width = self.sample.mapper.offsets[j], self.sample.mapper.columns[j].n_bins + 1
             own = slice(first, first + width)

@@ -8,16 +8,19 @@ from typing import Any, ClassVar
 
 from convexboost.core.space import FunctionSpace
 from convexboost.learners._bins import MAX_BINS, BinMapper, BinnedSample, bin_sample
+from convexboost.learners._learner import Learner
 from convexboost.learners._stumps import StumpSet
 
 
 @dataclass(frozen=True)
-class StumpLearner:
+class StumpLearner(Learner):
     """What the stump learners share: they differ in what a leaf may hold."""
 
     max_bins: int = MAX_BINS
-    max_table_mb: float = 512  #: memory for the pair table; past it training is slower, the model the same
+    max_table_mb: float = 512
     kind: ClassVar[int]
+
+    allows_missing = allows_sparse = True
 
     def __post_init__(self) -> None:
         if not (isinstance(self.max_bins, Integral) and 2 <= self.max_bins <= MAX_BINS):
@@ -31,7 +34,10 @@ class StumpLearner:
         space: FunctionSpace,
         categorical: Any = None,
         n_threads: int = 1,
+        *,
         mapper: BinMapper | None = None,
+        names: Any = None,
+        groups: Any = None,
     ) -> StumpSet:
         """Bin the training inputs, anew or by the `mapper` of a model."""
         sample = bin_sample(X, space, self.max_bins, categorical, n_threads, mapper)

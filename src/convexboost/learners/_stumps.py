@@ -1,13 +1,14 @@
 """Stumps in histogram form: Δ is kept only as its sums over bins.
 
-Stumps are constant on bins, so everything the search and the residual need of Δ are these sums.  To
-subtract a stump one needs the weight its leaves share with every other bin: a few columns of the *pair
-table* (`PairTable`).  So a projection costs O(total bins × outputs), whatever the number of rows.
+Stumps are constant on bins, so the search and the residual need nothing else of Δ.  To subtract a stump one
+needs the weight that its leaves share with every bin: a few columns of the *pair table* (`PairTable`).  So a
+projection costs O(total bins × outputs), whatever the number of rows.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Self
 from weakref import ref
@@ -16,20 +17,19 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from convexboost.core.gradients import Gradient, RidgeGradient
+from convexboost.core.gradients import Gradient
 from convexboost.core.hypotheses import ZERO, Direction, Move, Term, merge
 from convexboost.core.protocols import Position, Target
 from convexboost.core.space import Array, FunctionSpace
 from convexboost.core.tolerances import ROUNDING
-from convexboost.kernels.histogram import dot
-from convexboost.kernels.stumps import CLASS, project, pursue, subtract
+from convexboost.kernels.stumps import CLASS, Bins, Stumps, dot, project, pursue, subtract
 from convexboost.learners._bin_function import BinFunction
 from convexboost.learners._bins import BinMapper, BinnedSample
 from convexboost.learners._span import LIGHT, MAX_TABLE_BYTES, PairTable, Span
 
-#: Up to this many bins (some seconds) the span of the stumps is factorised for what needs it …
+#: The span of the stumps is factorised up to this many bins (some seconds) where it is needed …
 MAX_SPAN_BINS = 4096
-#: … and up to so many operations (some tens of milliseconds) only to report the intrinsic edge.
+#: … and up to this many operations (some tens of milliseconds) to report the intrinsic edge.
 MAX_EDGE_OPERATIONS = 1e8
 #: The intrinsic edge of a residual is measured in one round of this many.
 INTRINSIC_EVERY = 10
@@ -44,9 +44,9 @@ class StumpSet:
 
     def __init__(self, sample: BinnedSample, kind: int, max_table_bytes: int = MAX_TABLE_BYTES) -> None:
         self.sample, self.kind = sample, kind
-        #: histogram of F − start: of which moves, up to which, and the table
-        self._drift: tuple[list[Move], int, Array] | None = None
-        #: the last histogram, which may be asked for twice; gradients can be large, so it does not keep one
+        #: the histogram of F − start: the moves, how many of them it contains, and the table
+        self._drift: tuple[Sequence[Move], int, Array] | None = None
+        #: the last gradient and its histogram, which may be asked for twice; the gradient is not kept alive
         self._latest: tuple[ref[Gradient], Array] | None = None
         self.pairs = PairTable(sample, max_table_bytes)
 
@@ -136,11 +136,11 @@ class StumpSet:
 
     def histogram(self, gradient: Gradient) -> Array:
         """Σ of p_n ∇_n over the rows of each bin; a ridge term comes from the pair table, not from rows."""
-        if not isinstance(gradient, RidgeGradient):
+        if gradient.l2 == 0.0:
             if self._latest is None or self._latest[0]() is not gradient:
                 self._latest = (ref(gradient), self.sample.histogram(gradient))
             return self._latest[1]
-        part = self.histogram(gradient.part)
+        part = self.histogram(gradient.loss_part)
         moves, done, drift = gradient.moves, 0, np.zeros_like(part)
         if self._drift is not None and self._drift[0] is moves:
             _, done, drift = self._drift
@@ -157,13 +157,13 @@ class StumpSet:
             subtract(table, self.pairs.shares(h), self.sample.unit, weight, h.values)
 
     def stump(self, j: int, leaves: NDArray[np.uint8], values: Array) -> BinFunction:
-        """Make a hypothesis from what the kernels filled in."""
+        """Return the hypothesis that the kernels found."""
         return BinFunction(int(j), leaves[: self.mapper.columns[j].n_bins + 1].copy(), values.copy())
 
     @property
-    def bins(self) -> tuple[Any, ...]:
-        """Return what every search over the stumps reads."""
-        return self.sample.mass, self.mapper.offsets, self.mapper.categorical, self.kind
+    def bins(self) -> Bins:
+        """Return what every search over the stumps reads besides the histogram."""
+        return Bins(self.sample.mass, self.mapper.offsets, self.mapper.categorical, self.kind)
 
 
 class BinPosition(Position):
@@ -216,9 +216,9 @@ class HistogramTarget(Target):
             return None
         return HistogramTarget.project(self, np.random.default_rng(0)).norm
 
-    def coordinates(self, dear: bool = False) -> Array | None:
+    def coordinates(self, even_if_slow: bool = False) -> Array | None:
         """Return ΠΔ in Euclidean coordinates, None where there are too many bins."""
-        if not dear and len(self.table) ** 3 / 3 > MAX_EDGE_OPERATIONS:
+        if not even_if_slow and len(self.table) ** 3 / 3 > MAX_EDGE_OPERATIONS:
             return None
         span = self.stumps.span
         return None if span is None else span.whiten(self.table)
@@ -233,7 +233,7 @@ class HistogramTarget(Target):
         """Return the longest projection on a stump."""
         self.n_projections += 1
         leaves, values = np.zeros(256, np.uint8), np.empty((N_LEAVES, self.table.shape[1]))
-        j, coefficient, norm = project(self.table, *self.stumps.bins, leaves, values)  # type: ignore[call-arg]
+        j, coefficient, norm = project(self.table, self.stumps.bins, leaves, values)
         if j < 0:
             return ZERO
         edge = norm / self.norm if self.norm > 0.0 else math.nan
@@ -256,33 +256,21 @@ class HistogramTarget(Target):
         pairs = self.stumps.pairs
         if not pairs.fits:
             return super().projections(count, rng, tolerance)
-        K = self.table.shape[1]
-        features, sizes = np.empty(count, np.int64), np.empty((count, 2))
-        leaves, values = np.zeros((count, 256), np.uint8), np.empty((count, N_LEAVES, K))
+        leaves, values = np.zeros((count, 256), np.uint8), np.empty((count, N_LEAVES, self.table.shape[1]))
+        stumps = Stumps(np.empty(count, np.int64), leaves, values, np.empty(count), np.empty(count))
         done, missing = 0, 0
         while missing >= 0:
-            floor = max(tolerance, ROUNDING * sizes[0, 1]) if done else tolerance
-            done, missing = pursue(  # type: ignore[call-arg]
-                self.table,
-                *self.stumps.bins,
-                pairs.sums,
-                pairs.ready,
-                self.stumps.sample.unit,
-                done,
-                floor,
-                features,
-                leaves,
-                values,
-                sizes,
-            )
+            floor = max(tolerance, ROUNDING * stumps.norm[0]) if done else tolerance
+            done, missing = pursue(self.table, self.stumps.bins, pairs.as_sums, float(floor), stumps, done)
             if missing >= 0:
                 pairs.count(missing)
         self.n_projections += done
         found = []
         for i in range(done):
-            norm = float(sizes[i, 1])
-            term = (float(sizes[i, 0]), self.stumps.stump(int(features[i]), leaves[i], values[i]))
-            found.append(Direction((term,), norm, norm / self.norm if self.norm > 0.0 else math.nan))
+            norm = float(stumps.norm[i])
+            h = self.stumps.stump(int(stumps.feature[i]), leaves[i], values[i])
+            edge = norm / self.norm if self.norm > 0.0 else math.nan
+            found.append(Direction(((float(stumps.coefficient[i]), h),), norm, edge))
             self.norm = math.sqrt(max(self.norm * self.norm - norm * norm, 0.0))
         return found
 

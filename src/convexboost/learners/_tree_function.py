@@ -15,11 +15,8 @@ from convexboost.core.hypotheses import Hypothesis, Pooled, Term
 from convexboost.core.space import Array
 from convexboost.core.text import brief
 from convexboost.kernels import parallel
-from convexboost.kernels.histogram import add_lookup
-from convexboost.kernels.trees import (
-    add_trees,
-    descend,
-)
+from convexboost.kernels.descent import Branches, add_trees, descend
+from convexboost.kernels.lookup import add_lookup
 from convexboost.learners._bins import BinMapper
 from convexboost.learners._monotone import nearest_monotone
 
@@ -65,11 +62,11 @@ class TreeFunction(Hypothesis):
         feature = np.concatenate([h.feature for _, h in trees])
         child = np.concatenate([h.child + start for (_, h), start in zip(trees, nodes, strict=False)])
         leaf = np.concatenate([h.leaf_of_node + start for (_, h), start in zip(trees, leaves, strict=False)])
-        masks = np.concatenate([h.masks for _, h in trees])
+        branches = Branches(feature, child, np.concatenate([h.masks for _, h in trees]), leaf)
         values = np.concatenate([weight * h.values for weight, h in trees])
 
         def task(start: int, stop: int) -> None:
-            add_trees(F, inputs.codes, nodes[:-1], feature, child, masks, leaf, values, start, stop)
+            add_trees(F, inputs.codes, nodes[:-1], branches, values, start, stop)
 
         parallel.run(task, len(F), 20.0 * len(F) * len(trees), inputs.n_threads)
 
@@ -92,9 +89,10 @@ class RowCodes:
         """Return the leaf of each row."""
         if self._last is None or self._last[0] is not tree.masks:
             out = np.empty(len(self), np.int32)
+            branches = Branches(tree.feature, tree.child, tree.masks, tree.leaf_of_node)
 
             def task(start: int, stop: int) -> None:
-                descend(self.codes, tree.feature, tree.child, tree.masks, tree.leaf_of_node, start, stop, out)
+                descend(self.codes, branches, start, stop, out)
 
             parallel.run(task, len(self), 20.0 * len(self), self.n_threads)
             self._last = (tree.masks, out)

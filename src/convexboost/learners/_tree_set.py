@@ -1,4 +1,9 @@
-"""All trees within the limits of a learner, on the training rows."""
+"""All trees within the limits of a learner, on the training rows.
+
+The path from Δ to a tree: `TreeTarget.project` calls `TreeSet.grow`, which draws columns and rows, writes Δ
+in whole numbers and translates the learner's limits to them (`Rules`).  `Growth.run` finds the nodes.  Then
+`TreeSet._finish` gives each leaf its value, the mean of Δ over all rows.
+"""
 
 from __future__ import annotations
 
@@ -13,22 +18,12 @@ from numpy.typing import NDArray
 from convexboost.core.gradients import Gradient
 from convexboost.core.hypotheses import ZERO, Direction
 from convexboost.core.space import Array, FunctionSpace
-from convexboost.core.tolerances import ROUNDING
+from convexboost.core.tolerances import ROUNDING, SUM_BLOCK
 from convexboost.kernels import parallel
-from convexboost.kernels.histogram import leaf_tables
-from convexboost.kernels.trees import (
-    CHILD,
-    FEATURE,
-    LARGEST,
-    ROWS,
-    draw_rows,
-    fingerprint,
-    leaf_of_rows,
-    leaf_sums,
-    n_columns,
-    quantise,
-    renew,
-)
+from convexboost.kernels.hashing import Fingerprints, draw_rows, fingerprints_of_codes
+from convexboost.kernels.leaves import add_exact_leaf_sums, leaf_tables
+from convexboost.kernels.target import Update, quantise, update_target
+from convexboost.kernels.trees import LARGEST, Features, Nodes, Rows, Rules, leaf_of_rows, n_columns
 from convexboost.learners._dense import DenseTarget, RowSet
 from convexboost.learners._growth import Buffers, Growth, WholeWeights, power_above
 from convexboost.learners._monotone import means, nearest_monotone
@@ -37,11 +32,13 @@ from convexboost.learners._tree_function import RowCodes, RowMapper, TreeFunctio
 if TYPE_CHECKING:
     from convexboost.learners.tree import Tree
 
-#: Bytes that the histograms of a tree may take.
+#: The most bytes that the histograms of a tree may take.
 MAX_HISTOGRAMS = 2.0**33
-#: The sums in the leaves are whole numbers of 62 bits.
+#: Sums in leaves are whole numbers of up to 62 bits: this one stands for the weight of all rows.
 EXACT = 2.0**61
-#: Leaves of a tree unless something else is asked for, and where random cuts tell classes apart.
+#: Rows are drawn by their targets, rounded to multiples of ‖Δ‖ / TARGET_UNITS.
+TARGET_UNITS = 1024.0
+#: Leaves of a tree by default, and where random cuts tell classes apart.
 LEAVES, CLASS_LEAVES = 31, 64
 
 
@@ -62,15 +59,14 @@ class TreeSet(RowSet):
         self.offsets = mapper.bins.offsets
         self.n_bins = np.diff(self.offsets)
         self.categorical = np.asarray(mapper.bins.categorical, bool)
-        #: weight 2 is the row twice; but weights that add up to 1 must not make one row of all
+        #: what all rows count as: a row of weight 2 is two rows, but weights below 1 on average are shares
         self.n_rows = max(space.total, float(space.n_samples))
         self.monotone = learner.signs(self.categorical, names)
         self.weights = WholeWeights.of(space)
-        self.nowhere = np.zeros(space.n_samples, np.int32)  #: every row in leaf 0
-        self.room = Buffers()
+        self.buffers = Buffers()
 
     def zero(self, n_outputs: int) -> TreeTarget:
-        """Δ = 0; refuses what would not fit into the memory before any work is done."""
+        """Δ = 0; raises if the histograms would not fit into the memory."""
         n_columns_, leaves = len(self.categorical), self.max_leaves
         size = 4.0 * leaves * n_columns_ * int(self.n_bins.max()) * n_columns(n_outputs)
         if size > MAX_HISTOGRAMS:
@@ -86,96 +82,109 @@ class TreeSet(RowSet):
         parallel.run(task, size, operations, self.inputs.n_threads)
 
     def grow(self, D: Array, norm: float, rng: np.random.Generator) -> tuple[TreeFunction, Array]:
-        """Grow a tree on the rows of D, whose length is `norm`; return also the sums in its leaves.
-
-        A split must gain more than rounding.
-        """
-        learner = self.learner
-        n = len(D)
-        random, max_leaves = learner.splits == "random", self.max_leaves
-        seed = int(rng.integers(2**63)) if random else 0
-        features = np.arange(len(self.categorical))
-        if learner.column_share < 1.0:
-            count = max(1, round(learner.column_share * len(features)))
-            features = np.sort(rng.choice(len(features), count, replace=False))
+        """Grow a tree on the rows of D, whose length is `norm`; return also the sums in its leaves."""
+        seed = int(rng.integers(2**63)) if self.learner.splits == "random" else 0
+        features = self._draw_features(rng)
         order = self._draw_rows(D, norm, rng)
-        share = 1.0 if len(order) == n else float(self.space.weight[order].sum())
-        V, unit = self._whole_numbers(D, norm)
-        of_all = self.weights.unit * self.n_rows  #: what one row in n_rows weighs
-        rules = np.array(
-            [
-                # A little less, so that rounding does not decide; never 0: a leaf must have rows.
-                max((1.0 - self.weights.rounding) * share * learner.min_samples_leaf / of_all, 0.5),
-                share * learner.leaf_l2 / of_all,
-                random,
-                self.weights.rounding_of_means(norm / unit),
-            ],
-            float,
-        )
-        depth = math.inf if learner.max_depth is None else learner.max_depth
-        gain = max(learner.min_gain / unit / unit, ROUNDING * (norm / unit) ** 2) * self.weights.unit
-        n_bins, kinds, signs = self.n_bins, self.categorical, self.monotone
-        growth = Growth(self.inputs, features, n_bins, kinds, signs, V, order, max_leaves, self.room)
-        nodes, masks = growth.run(rules, min(depth, n), gain, seed)
-        return self._finish(D, norm, order, nodes, masks)
+        unit = power_above(norm) / LARGEST
+        values = self._whole_numbers(D, unit)
+        rules = self._rules(norm / unit, float(self.learner.min_split_gain) / unit / unit, order, seed)
+        shape = (rules.max_leaves, len(features.numbers) << int(features.shift), values.shape[1])
+        rows = Rows(values, order, self.buffers.take("spare", (len(D),)))
+        hists = self.buffers.take("hists", shape)
+        nodes = Growth(features, rows, rules, hists, self.inputs.n_threads).run()
+        return self._finish(D, norm, rows.order, nodes)
 
     @property
     def max_leaves(self) -> int:
         """Return how many leaves a tree may have."""
-        return min(self.learner.max_leaves or LEAVES, self.space.n_samples)
+        return min(int(self.learner.max_leaves or LEAVES), self.space.n_samples)
 
-    def _whole_numbers(self, D: Array, norm: float) -> tuple[NDArray[np.int32], float]:
-        """Return weight and weight · D in whole numbers, and the unit of the latter.
+    def _rules(self, norm: float, min_gain: float, order: NDArray[np.int32], seed: int) -> Rules:
+        """Return the limits of the learner for a tree on these rows; `norm` is ‖Δ‖ in whole numbers."""
+        learner, weights = self.learner, self.weights
+        share = 1.0 if len(order) == self.space.n_samples else float(self.space.weight[order].sum())
+        rows_per_unit, max_leaves = weights.unit * self.n_rows, self.max_leaves
+        return Rules(
+            max_leaves=max_leaves,
+            max_depth=max_leaves if learner.max_depth is None else min(int(learner.max_depth), max_leaves),
+            # A little less, so that rounding does not decide; never 0: a leaf must have rows.
+            min_weight=max(
+                (1.0 - weights.rounding) * share * float(learner.min_samples_leaf) / rows_per_unit, 0.5
+            ),
+            min_gain=max(min_gain, ROUNDING * norm**2) * weights.unit,  # more than rounding
+            l2=share * float(learner.reg_lambda) / rows_per_unit,
+            tie=weights.rounding_of_means(norm),
+            is_random=learner.splits == "random",
+            seed=seed,
+        )
 
-        By Cauchy-Schwarz no column of weight · |D| adds up to more than `norm`.
+    def _whole_numbers(self, D: Array, unit: float) -> NDArray[np.int32]:
+        """Return weight and weight · D in whole numbers, the latter in units.
+
+        By Cauchy-Schwarz no column of weight · |D| adds up to more than ‖D‖.
         """
-        V = self.room.take("V", (len(D), n_columns(D.shape[1])))
-        unit, weights = power_above(norm) / LARGEST, self.weights
+        out = self.buffers.take("values", (len(D), n_columns(D.shape[1])))
+        whole, exact, scale = self.weights.whole, self.weights.exact, self.weights.unit_of_rows / unit
 
         def task(start: int, stop: int) -> None:
-            quantise(D, weights.whole, weights.exact, weights.unit_of_rows / unit, start, stop, V)
+            rows = slice(start, stop)
+            quantise(D[rows], whole[rows], exact[rows], scale, out[rows])
 
         self.share_out(task, len(D), 2.0 * D.size)
-        return V, unit
+        return out
+
+    def _draw_features(self, rng: np.random.Generator) -> Features:
+        """Return the columns that a tree may split."""
+        numbers, codes = np.arange(len(self.categorical)), self.inputs.codes
+        if self.learner.colsample_bytree < 1.0:
+            count = max(1, round(self.learner.colsample_bytree * len(numbers)))
+            numbers = np.sort(rng.choice(len(numbers), count, replace=False))
+            codes = np.ascontiguousarray(codes[:, numbers])
+        n_bins, kinds, signs = self.n_bins[numbers], self.categorical[numbers], self.monotone[numbers]
+        shift = np.uint64(int(n_bins.max() - 1).bit_length())
+        return Features(codes, self.inputs.columns, numbers, n_bins, kinds, signs, shift)
 
     def _draw_rows(self, D: Array, norm: float, rng: np.random.Generator) -> NDArray[np.int32]:
         """Return the rows that a tree is grown on, in their order; whole groups where there are groups.
 
-        Else what decides is the content of a row (and D, for the targets): copies are drawn together, and the
-        order of the rows does not matter.
+        Else the content of a row and its target decide: copies are drawn together, and the order of the rows
+        does not matter.
         """
-        n, share = self.space.n_samples, self.learner.row_share
+        n, share = self.space.n_samples, self.learner.subsample
         if share == 1.0:
             return np.arange(n, dtype=np.int32)
         if self.groups is not None:
             drawn = (rng.random(int(self.groups.max()) + 1) < share)[self.groups]
         else:
             drawn = np.empty(n, np.bool_)
-            draw_rows(self.fingerprints, D, 1024.0 / norm, int(rng.integers(2**63)), share, drawn)
+            seed = int(rng.integers(2**63))
+            draw_rows(self.fingerprints, D, TARGET_UNITS / norm, seed, share, drawn)
         return np.flatnonzero(drawn if drawn.any() else ~drawn).astype(np.int32)
 
     @cached_property
-    def fingerprints(self) -> NDArray[np.uint64]:
-        """Return a number for each row that depends on its bins alone."""
+    def fingerprints(self) -> Fingerprints:
+        """Return a number for each row that depends on its bins only."""
         out = np.empty(len(self.inputs), np.uint64)
-        fingerprint(self.inputs.codes, out)
+        fingerprints_of_codes(self.inputs.codes, out)
         return out
 
     def _finish(
-        self, D: Array, norm: float, order: Any, nodes: Any, masks: Any
+        self, D: Array, norm: float, order: NDArray[np.int32], nodes: Nodes
     ) -> tuple[TreeFunction, Array]:
-        is_leaf = nodes[:, FEATURE] < 0
+        """Return the tree with the best leaf values for all rows, and the sums in its leaves."""
+        is_leaf = nodes.feature < 0
         leaf_of_node = (np.cumsum(is_leaf) - 1).astype(np.int32)
-        feature, child = nodes[:, FEATURE].astype(np.int32), nodes[:, CHILD].astype(np.int32)
+        feature, child = nodes.feature.astype(np.int32), nodes.child.astype(np.int32)
         values = np.zeros((int(is_leaf.sum()), D.shape[1]))
         monotone = self.monotone if self.monotone.any() else None
-        tree = TreeFunction(feature, child, masks.copy(), leaf_of_node, values, monotone)
+        tree = TreeFunction(feature, child, nodes.masks.copy(), leaf_of_node, values, monotone)
         if len(order) == len(D):
             leaves = np.empty(len(D), np.int32)
-            leaf_of_rows(order, nodes, leaf_of_node, len(nodes), leaves)
+            leaf_of_rows(order, nodes, leaf_of_node, leaves)
             self.inputs.remember(tree, leaves)
         sums = self._leaf_sums(self.inputs.leaves(tree), D, norm, len(values))
-        mass = sums[:, 0] + self.learner.leaf_l2 / self.n_rows
+        mass = sums[:, 0] + self.learner.reg_lambda / self.n_rows
         np.divide(sums[:, 1:], mass[:, None], out=values, where=sums[:, :1] > 0.0)
         values[:] = nearest_monotone(tree, values, means(values.copy(), mass))
         return tree, sums
@@ -186,8 +195,8 @@ class TreeSet(RowSet):
         largest = power_above(norm)
 
         def task(start: int, stop: int) -> None:
-            out = leaf_tables(n_leaves, D.shape[1], np.int64)
-            leaf_sums(leaf, D, self.space.weight, EXACT, EXACT / largest, start, stop, out)
+            rows, out = slice(start, stop), leaf_tables(n_leaves, D.shape[1], np.int64)
+            add_exact_leaf_sums(leaf[rows], self.space.weight[rows], D[rows], EXACT, EXACT / largest, out)
             found.append(out.sum(axis=0))
 
         self.share_out(task, len(D), 2.0 * D.size)
@@ -199,7 +208,8 @@ class TreeSet(RowSet):
 class TreeTarget(DenseTarget):
     """Δ row by row; a tree's inner products come from the sums in its leaves.
 
-    What is subtracted, and a factor, wait for the next sum: all of it takes one pass over the rows.
+    A subtraction and a factor are not carried out at once but together with the next addition, in one pass
+    over the rows.
     """
 
     def __init__(self, hypotheses: TreeSet, values: Array) -> None:
@@ -208,32 +218,32 @@ class TreeTarget(DenseTarget):
     @property
     def values(self) -> Array:
         """Return Δ."""
-        if self._factor != 1.0 or self._less is not None:
-            self._renew(self._values, 0.0)
+        if self._factor != 1.0 or self._pending is not None:
+            self._update(self._values, 0.0)
         return self._values
 
     @values.setter
     def values(self, values: Array) -> None:
         self._values = np.ascontiguousarray(values)
         self._factor = 1.0
-        self._less: tuple[Any, Array] | None = None  #: to be subtracted: leaves and values
+        self._pending: tuple[Any, Array] | None = None  #: to be subtracted: leaves and values
         self._square: float | None = None  #: ‖Δ‖², if known
 
-    def _renew(self, G: Array, scale: float) -> None:
-        """Δ ← factor (Δ − what waits) + scale G, and its length."""
-        D, weight, factor = self._values, self.hypotheses.space.weight, self._factor
-        leaf, table = self._less or (self.hypotheses.nowhere, np.zeros((1, D.shape[1])))
-        squares = np.zeros(-(-len(D) // ROWS))
+    def _update(self, G: Array, scale: float) -> None:
+        """Δ ← factor (Δ − pending) + scale G, and its length."""
+        D, weight = self._values, self.hypotheses.space.weight
+        leaf, table = self._pending or (np.zeros(len(D), np.int32), np.zeros((1, D.shape[1])))
+        update, squares = Update(self._factor, leaf, table, scale, G), np.zeros(-(-len(D) // SUM_BLOCK))
 
         def task(first: int, last: int) -> None:
-            renew(D, factor, leaf, table, G, scale, weight, first, last, squares)
+            update_target(D, update, weight, first, last, squares)
 
         self.hypotheses.share_out(task, len(squares), 2.0 * D.size)
-        self._factor, self._less, self._square = 1.0, None, math.fsum(squares)
+        self._factor, self._pending, self._square = 1.0, None, math.fsum(squares)
 
     def add(self, gradient: Gradient, scale: float = 1.0) -> None:
         """Δ ← Δ + scale ∇."""
-        self._renew(np.ascontiguousarray(gradient.values), scale)
+        self._update(np.ascontiguousarray(gradient.values), scale)
 
     def scale(self, factor: float) -> None:
         """Δ ← factor Δ."""
@@ -244,14 +254,14 @@ class TreeTarget(DenseTarget):
         """Grow a tree on Δ and project on its line."""
         D = self.values
         if self._square is None:
-            self._renew(D, 0.0)
+            self._update(D, 0.0)
         norm = math.sqrt(self._square)  # type: ignore[arg-type]
         if norm == 0.0:
             return ZERO
         tree, sums = self.hypotheses.grow(D, norm, rng)
         squared = float(np.einsum("l,lk,lk->", sums[:, 0], tree.values, tree.values))
         inner = float(np.einsum("lk,lk->", sums[:, 1:], tree.values))
-        # The coefficient is positive, so that what is monotone stays so; what is all rounding is nothing.
+        # The coefficient must be positive, so that monotone trees stay monotone, and more than rounding.
         if squared <= 0.0 or inner <= ROUNDING * norm * math.sqrt(squared):
             return ZERO
         length = inner / math.sqrt(squared)
@@ -263,6 +273,6 @@ class TreeTarget(DenseTarget):
         if found is None:
             (direction * -1.0).add_to(self.values, self.hypotheses.inputs)
         else:
-            self.values = self.values  # nothing else may wait
-            self._less = found
+            self.values = self.values  # carries out what is pending
+            self._pending = found
         self._square = None

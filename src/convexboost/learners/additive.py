@@ -32,18 +32,23 @@ CANCELLED = 1e-8
 class Additive(StumpLearner):
     """A sum of stumps, many on every feature: one function of each feature per round.
 
-    The best stump is one direction of many; as long as the rows must be read anyway, it pays to use them all.
+    Each round must read all rows, so it pays to use all stumps instead of the best one.
     The mean of the projections of Δ on all stumps of a feature, summed over the features, is the first step;
     `n_steps` conjugate gradient steps from there approach the projection on all additive functions.  The
     model is what stumps would give, a sum of functions of one feature each, in a hundredth of the rounds.
 
     Parameters
     ----------
-    n_steps : int
+    max_bins : int, default=255
+        Number of bins of a column at most, without the one for missing values; 255 is the most.
+    max_table_mb : float, default=512
+        Memory in MiB for the table of bin pairs.  A larger table is not kept: training is then slower, and
+        the model is the same.
+    n_steps : int, default=1
         Conjugate gradient steps.  With more of them a round does more, and the functions get rougher.
-    smooth : bool
-        False: begin with the mean of each bin instead of the mean of all stumps.  Fits the training set in
-        the fewest rounds, and other data worse.  Categorical features always do this.
+    smooth : bool, default=True
+        Whether to begin with the mean of all stumps.  False begins with the mean of each bin, which fits the
+        training set in the fewest rounds, and other data worse.  Categorical features always begin so.
 
     """
 

@@ -13,6 +13,15 @@ class ClassStump(StumpLearner):
 
     The output is 1 for the leaf's class and −1/(K−1) for the others, times a coefficient of either sign.
     Needs at least two outputs.
+
+    Parameters
+    ----------
+    max_bins : int, default=255
+        Number of bins of a column at most, without the one for missing values; 255 is the most.
+    max_table_mb : float, default=512
+        Memory in MiB for the table of bin pairs.  A larger table is not kept: training is then slower, and
+        the model is the same.
+
     """
 
     name: ClassVar[str] = "class_stump"

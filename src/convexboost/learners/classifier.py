@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.base import clone
 
 from convexboost.core.space import Array, FunctionSpace
-from convexboost.learners._dense import DenseHypothesis, DenseSet
-from convexboost.learners._sklearn import fit_weighted, seeded
+from convexboost.learners._dense import DenseHypothesis
+from convexboost.learners._sklearn import EstimatorSet, Wrapper, fit_weighted, seeded
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,16 +41,12 @@ class Same(DenseHypothesis):
         return np.tile(self.value, (X.shape[0], 1))
 
 
-class ClassifierSet(DenseSet):
+class ClassifierSet(EstimatorSet):
     """Classifiers fitted to a weighted classification problem (eq. projinnerprod of the paper).
 
     One output: labels sgn Δ, weights |Δ|.  Several: the label is the largest component of Δ, weighted by how
     far it stands above the row's mean.
     """
-
-    def __init__(self, estimator: Any, X: Any, space: FunctionSpace) -> None:
-        super().__init__(X, space)
-        self.estimator = estimator
 
     def fit(self, values: Array, rng: np.random.Generator) -> DenseHypothesis:
         """Fit a fresh copy to labels and weights read off Δ."""
@@ -77,13 +73,14 @@ class ClassifierSet(DenseSet):
 
 
 @dataclass(frozen=True)
-class Classifier:
-    """Any scikit-learn classifier that takes sample weights."""
+class Classifier(Wrapper):
+    """Any scikit-learn classifier that takes sample weights.
 
-    estimator: Any
+    Parameters
+    ----------
+    estimator : scikit-learn estimator
+        It is copied and fitted in every round.
 
-    def bind(
-        self, X: Any, space: FunctionSpace, categorical: Any = None, n_threads: int = 1
-    ) -> ClassifierSet:
-        """Keep the training inputs as they are."""
-        return ClassifierSet(self.estimator, X, space)
+    """
+
+    kind = ClassifierSet

@@ -17,6 +17,7 @@ from convexboost.core.space import Array, FunctionSpace
 from convexboost.core.text import brief
 from convexboost.learners._bins import categorical_mask
 from convexboost.learners._dense import DenseHypothesis, DenseSet, RawInputs, RawMapper
+from convexboost.learners._learner import Learner
 
 #: Shares added to the mean square of each unit where the output layer is solved, so that units that do the
 #: same share the work instead of cancelling in huge numbers; and what a unit that is always 0 counts.
@@ -305,7 +306,7 @@ class NetworkSet(DenseSet):
 
 
 @dataclass(frozen=True)
-class Network:
+class Network(Learner):
     """A neural network with one hidden layer, h(x) = b + Σ_j a_j tanh(w_jᵀx + c_j); outputs share the layer.
 
     Trained by least squares on Δ from a random start; the output layer (a, b) is the best one for the hidden
@@ -318,11 +319,11 @@ class Network:
 
     Parameters
     ----------
-    hidden : int
+    hidden : int, default=5
         Number of hidden units.
-    n_steps : int
+    n_steps : int, default=12
         Gauss-Newton steps (Levenberg-Marquardt).  0: random units, only the output layer is fitted.
-    max_rows : int
+    max_rows : int, default=4000
         Rows that the hidden layer is trained on, drawn anew for each network in proportion to their weight.
         If there are no more than that, all of them.
 
@@ -333,6 +334,7 @@ class Network:
     max_rows: int = 4000
 
     name: ClassVar[str] = "network"
+    allows_missing = allows_sparse = True
 
     def __post_init__(self) -> None:
         for parameter, least in (("hidden", 1), ("n_steps", 0), ("max_rows", 1)):
@@ -340,7 +342,18 @@ class Network:
             if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
                 raise ValueError(f"`{parameter}` must be a whole number of at least {least}, got {value!r}")
 
-    def bind(self, X: Any, space: FunctionSpace, categorical: Any = None, n_threads: int = 1) -> NetworkSet:
-        """Standardise the training inputs."""
-        mapper = Standardiser.learn(X, space.weight, categorical_mask(categorical, X.shape[1]))
+    def bind(
+        self,
+        X: Any,
+        space: FunctionSpace,
+        categorical: Any = None,
+        n_threads: int = 1,
+        *,
+        mapper: Standardiser | None = None,
+        names: Any = None,
+        groups: Any = None,
+    ) -> NetworkSet:
+        """Standardise the training inputs, anew or by the `mapper` of a model."""
+        if mapper is None:
+            mapper = Standardiser.learn(X, space.weight, categorical_mask(categorical, X.shape[1]))
         return NetworkSet(self, mapper, X, space)

@@ -10,9 +10,9 @@ from sklearn.base import clone
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.utils import get_tags
 
-from convexboost.core.space import Array, FunctionSpace
-from convexboost.learners._dense import DenseHypothesis, DenseSet
-from convexboost.learners._sklearn import fit_weighted, seeded
+from convexboost.core.space import Array
+from convexboost.learners._dense import DenseHypothesis
+from convexboost.learners._sklearn import EstimatorSet, Wrapper, fit_weighted, seeded
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,12 +26,8 @@ class Regression(DenseHypothesis):
         return np.asarray(self.estimator.predict(X), float).reshape(X.shape[0], -1)
 
 
-class RegressorSet(DenseSet):
+class RegressorSet(EstimatorSet):
     """Regressors fitted to Δ by least squares (eq. projnorm of the paper)."""
-
-    def __init__(self, estimator: Any, X: Any, space: FunctionSpace) -> None:
-        super().__init__(X, space)
-        self.estimator = estimator
 
     def fit(self, values: Array, rng: np.random.Generator) -> Regression:
         """Fit a fresh copy to the rows of Δ."""
@@ -45,11 +41,14 @@ class RegressorSet(DenseSet):
 
 
 @dataclass(frozen=True)
-class Regressor:
-    """Any scikit-learn regressor; with several outputs one that predicts them all, else one per output."""
+class Regressor(Wrapper):
+    """Any scikit-learn regressor; with several outputs one that predicts them all, else one per output.
 
-    estimator: Any
+    Parameters
+    ----------
+    estimator : scikit-learn estimator
+        It is copied and fitted in every round.
 
-    def bind(self, X: Any, space: FunctionSpace, categorical: Any = None, n_threads: int = 1) -> RegressorSet:
-        """Keep the training inputs as they are."""
-        return RegressorSet(self.estimator, X, space)
+    """
+
+    kind = RegressorSet

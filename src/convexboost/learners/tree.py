@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,142 +14,158 @@ from numpy.typing import NDArray
 
 from convexboost.core.space import FunctionSpace
 from convexboost.learners._bins import MAX_BINS, BinMapper, categorical_mask
+from convexboost.learners._learner import MORE_LEVELS, Auto, Learner
 from convexboost.learners._tree_function import RowMapper
 from convexboost.learners._tree_set import CLASS_LEAVES, LEAVES, TreeSet
 
 
 @dataclass(frozen=True)
-class Tree:
-    """A tree grown best leaf first, one vector per leaf for all outputs.
+class Tree(Learner):
+    """A tree grown best leaf first, with one vector per leaf for all outputs.
 
-    A split on a number sends those up to a cut left, and missing values to the better side.  A split on a
-    categorical column sends a set of categories left, missing values being one of them: the categories are
-    sorted by their mean targets and cut once.  For one output no set of categories is better, as long as
-    `min_samples_leaf` forbids none.  With several outputs they are sorted along one direction, that in which
-    a category differs most, and a better set may exist; so it may where `min_samples_leaf` forbids cuts.
+    A split on a number sends the values up to a cut left, and missing values to the better side.  A split on
+    a categorical column sends a set of categories left; "missing" is one of the categories.  Categories are
+    sorted by their mean targets and cut once.  For one output this finds the best set of all, unless
+    `min_samples_leaf` forbids some of the cuts.  With several outputs categories are sorted along the
+    direction in which their means differ most, and a better set may exist.
 
     Parameters
     ----------
-    max_leaves : int, optional
-        By default 31; 64 in a classifier that draws cuts at random.
-    max_depth : int, optional
-    min_samples_leaf : float
-        Least number of rows in a leaf; a row counts as often as its sample weight says (weights with a mean
-        below 1, such as shares, are brought to 1 first).  Weights that are multiples of a common unit (whole
-        numbers, say) are counted exactly, so that a row of weight 2 is the row twice; others are rounded to
-        nine digits of their sum.
-    leaf_l2 : float
-        A leaf's value is the sum of its targets over its weight plus this (in rows): the smaller the leaf,
-        the more it is shrunken.
-    min_gain : float
-        Least squared length that a split must add.
-    splits : {"auto", "best", "random"}
-        "random": one cut drawn for each feature and node (extremely randomised trees), the best of these.
-        "auto" means that in classifiers and rankers, and in regressors for losses that are not smooth
-        (where the `envelope` is not 0); else, and without an estimator, "best".
-    row_share, column_share : float
-        The share of rows (for a ranker, of queries) and columns that a tree is grown on, drawn anew for each;
-        the values of its leaves are those of all rows.  Copies of a row are drawn together.
-    max_bins : int
-        At most 255.  Sparse inputs are written out, a byte per number.
-    monotone : dict or sequence, optional
-        Column → 1 (predictions must not fall), −1 (must not rise) or 0: exact, whatever the loss and the
-        other columns.  Columns are numbers or, in a dict, names; not categorical.  Nothing is said about
-        missing values.
+    max_leaves : int, default=None
+        Number of leaves at most.  None means 31, or 64 in a classifier with random splits.
+    max_depth : int, default=None
+        Number of splits on the way to a leaf at most.  None: no limit but `max_leaves`.
+    min_samples_leaf : float, default=10
+        Number of rows in a leaf at least.  A row counts as often as its sample weight says; weights whose
+        mean is below 1, such as shares, are first scaled to mean 1.  Weights that are multiples of a common
+        unit (whole numbers, say) are counted exactly, so a row of weight 2 is the row twice.  Other weights
+        are rounded to nine digits of their sum.
+    reg_lambda : float, default=0.0
+        L2 penalty on the values of leaves, in rows: a leaf's value is the sum of its targets divided by its
+        number of rows plus `reg_lambda`.  Small leaves are shrunken most.
+    min_split_gain : float, default=0.0
+        Decrease of the weighted squared error that a split must bring at least.
+    splits : {"auto", "best", "random"}, default="auto"
+        "best": the best of all cuts.  "random": for each column of a node one cut is drawn, and the best of
+        these is taken (extremely randomised trees).  "auto" is "random" in classifiers and rankers, and in
+        regressors where the `envelope` is not 0 (losses with kinks); otherwise "best".
+    subsample : float, default=1.0
+        Share of the rows that a tree is grown on, drawn anew for each tree; a ranker draws whole queries.
+        Copies of a row are drawn together.  The values of the leaves are those of all rows.
+    colsample_bytree : float, default=1.0
+        Share of the columns that a tree is grown on, drawn anew for each tree.
+    max_bins : int, default=255
+        Number of bins of a column at most, without the one for missing values; 255 is the most.  Sparse
+        inputs are written out, one byte per entry.
+    monotone_constraints : dict or sequence, default=None
+        For each column 1 (predictions must not fall when it rises), -1 (must not rise) or 0.  A dict may
+        leave columns out, and its keys may be names or numbers of columns.  Constraints hold exactly, for any
+        loss and any values of the other columns; not for missing values, nor for categorical columns.
+
+    Examples
+    --------
+    >>> from convexboost import ConvexBoostRegressor
+    >>> from convexboost.learners import Tree
+    >>> model = ConvexBoostRegressor(learner=Tree(max_leaves=15, subsample=0.8))
+    >>> model.get_params()["learner__max_leaves"]
+    15
 
     """
 
     max_leaves: int | None = None
     max_depth: int | None = None
     min_samples_leaf: float = 10
-    leaf_l2: float = 0.0
-    min_gain: float = 0.0
+    reg_lambda: float = 0.0
+    min_split_gain: float = 0.0
     splits: str = "auto"
-    row_share: float = 1.0
-    column_share: float = 1.0
+    subsample: float = 1.0
+    colsample_bytree: float = 1.0
     max_bins: int = MAX_BINS
-    monotone: Any = None
+    monotone_constraints: Any = None
 
     name: ClassVar[str] = "tree"
-    #: What the estimators' "auto" means with trees (docs/generalisation.md): how much of the residual is
-    #: kept, the step, that for losses which reweight rows (they must rise at times, to leave a kink), and the
-    #: width of the envelope in each task.
-    decay: ClassVar[float] = 0.7
-    step: ClassVar[str] = "refit:0.05"
-    reweighted_step: ClassVar[str] = "polyak:0.05"
-    envelopes: ClassVar[Mapping[str, float]] = {"classification": 3.0, "regression": 10.0}
+    #: docs/generalisation.md has the evidence.  Losses that reweight rows must be allowed to rise at times,
+    #: to leave a kink.
+    auto = Auto(
+        step="refit:0.05",
+        reweighting_step="polyak:0.05",
+        decay=0.7,
+        envelopes={"classification": 3.0, "regression": 10.0},
+        finds_rounds=True,
+    )
+    allows_missing = allows_sparse = True
 
     def __post_init__(self) -> None:
         def need(name: str, fine: bool, wanted: str) -> None:
             if not fine:
                 raise ValueError(f"`{name}` of a tree must be {wanted}, got {getattr(self, name)!r}")
 
-        need(
-            "max_leaves",
-            self.max_leaves is None or (isinstance(self.max_leaves, Integral) and self.max_leaves >= 2),
-            "an integer of at least 2",
-        )
-        depth = self.max_depth
-        need(
-            "max_depth",
-            depth is None or (isinstance(depth, Integral) and depth >= 1),
-            "a positive integer or None",
-        )
-        for name in ("min_samples_leaf", "leaf_l2", "min_gain"):
+        leaves, depth, bins = self.max_leaves, self.max_depth, self.max_bins
+        fine = leaves is None or (isinstance(leaves, Integral) and leaves >= 2)
+        need("max_leaves", fine, "an integer of at least 2")
+        fine = depth is None or (isinstance(depth, Integral) and depth >= 1)
+        need("max_depth", fine, "a positive integer or None")
+        for name in ("min_samples_leaf", "reg_lambda", "min_split_gain"):
             value = getattr(self, name)
-            need(
-                name,
-                isinstance(value, Real) and 0 <= float(value) < math.inf,
-                "a number that is not negative",
-            )
-        for name in ("row_share", "column_share"):
+            fine = isinstance(value, Real) and 0 <= float(value) < math.inf
+            need(name, fine, "a number that is not negative")
+        for name in ("subsample", "colsample_bytree"):
             value = getattr(self, name)
             need(name, isinstance(value, Real) and 0 < float(value) <= 1, "in (0, 1]")
         need("splits", self.splits in ("auto", "best", "random"), "'auto', 'best' or 'random'")
-        need(
-            "max_bins",
-            isinstance(self.max_bins, Integral) and 2 <= self.max_bins <= MAX_BINS,
-            f"between 2 and {MAX_BINS}",
-        )
-        given = self.monotone
+        fine = isinstance(bins, Integral) and 2 <= bins <= MAX_BINS
+        need("max_bins", fine, f"between 2 and {MAX_BINS}")
+        given = self.monotone_constraints
         fine = given is None or isinstance(given, Mapping) or np.ndim(given) == 1
         signs = given.values() if isinstance(given, Mapping) else () if given is None or not fine else given
         fine = fine and all(isinstance(sign, Integral) and int(sign) in (-1, 0, 1) for sign in signs)
-        need("monotone", fine, "a dict from columns, or a sequence with an entry for each, to -1, 0 or 1")
+        wanted = "a dict from columns, or a sequence with an entry for each, to -1, 0 or 1"
+        need("monotone_constraints", fine, wanted)
 
-    def suited_to(self, task: str, smoothed: bool) -> Tree:
-        """Return the learner with "auto" settled (docs/generalisation.md has the evidence).
+    def settled(self, task: str, smoothed: bool) -> Self:
+        """Return the learner with `splits` and `max_leaves` settled (evidence: docs/generalisation.md).
 
-        Random cuts, but the best ones in regression where gradients are not those of an envelope: for smooth
-        losses which of the two is better depends on the data.
+        Splits are random, but in regression only with the gradients of an envelope: for smooth losses it
+        depends on the data which kind of split is better.
         """
         random = self.splits == "random" or (self.splits == "auto" and (task != "regression" or smoothed))
         leaves = CLASS_LEAVES if random and task == "classification" else LEAVES
         return replace(self, splits="random" if random else "best", max_leaves=self.max_leaves or leaves)
 
+    def stronger(self) -> Tree:
+        """Return the learner of trees that are some levels deeper."""
+        leaves = 2**MORE_LEVELS * (self.max_leaves or LEAVES)
+        depth = None if self.max_depth is None else int(self.max_depth) + MORE_LEVELS
+        return replace(self, max_leaves=leaves, max_depth=depth)
+
+    def weaker(self) -> str:
+        """Return stumps."""
+        return "stump"
+
     def signs(self, categorical: NDArray[np.bool_], names: Any = None) -> NDArray[np.int64]:
         """Return how the *gradient* must move along each feature: against the predictions."""
-        given, n_features = self.monotone, len(categorical)
+
+        def need(fine: bool, text: str) -> None:
+            if not fine:
+                raise ValueError(f"`monotone_constraints` of a tree {text}")
+
+        given, n_features = self.monotone_constraints, len(categorical)
         signs = np.zeros(n_features, np.int64)
         if given is None:
             return signs
-        if not isinstance(given, Mapping) and len(given) != n_features:
-            raise ValueError(f"`monotone` of a tree must have {n_features} entries, got {len(given)}")
+        if not isinstance(given, Mapping):
+            need(len(given) == n_features, f"must have {n_features} entries, got {len(given)}")
         numbers = {} if names is None else {name: j for j, name in enumerate(names)}
         seen = set()
         for column, sign in given.items() if isinstance(given, Mapping) else enumerate(given):
-            if isinstance(column, str) and column not in numbers:
-                raise ValueError(f"`monotone` of a tree names column {column!r}, which `X` does not have")
+            if isinstance(column, str):
+                need(column in numbers, f"names column {column!r}, which `X` does not have")
             j = numbers[column] if isinstance(column, str) else column
-            if not isinstance(j, Integral) or not 0 <= int(j) < n_features:
-                raise ValueError(
-                    f"`monotone` of a tree must name columns between 0 and {n_features - 1}, got {j!r}"
-                )
+            fine = isinstance(j, Integral) and 0 <= int(j) < n_features
+            need(fine, f"must name columns between 0 and {n_features - 1}, got {j!r}")
             name = str(j) if names is None else repr(str(names[j]))
-            if sign != 0 and categorical[j]:
-                raise ValueError(f"`monotone` of a tree names column {name}, which is categorical")
-            if j in seen:
-                raise ValueError(f"`monotone` of a tree names column {name} twice: by name and by number")
+            need(sign == 0 or not categorical[j], f"names column {name}, which is categorical")
+            need(j not in seen, f"names column {name} twice: by name and by number")
             seen.add(j)
             signs[j] = -sign
         return signs
@@ -160,13 +176,14 @@ class Tree:
         space: FunctionSpace,
         categorical: Any = None,
         n_threads: int = 1,
+        *,
         mapper: Any = None,
-        groups: Any = None,
         names: Any = None,
+        groups: Any = None,
     ) -> TreeSet:
-        """Bin the training inputs; with `groups` (numbers) `row_share` draws whole groups.
+        """Bin the training inputs, anew or by the `mapper` of a model.
 
-        `names` are those of the columns, which `monotone` may use.
+        `monotone_constraints` may use the `names`; with `groups` `subsample` draws whole groups.
         """
         if mapper is None:
             mask = categorical_mask(categorical, X.shape[1])

@@ -31,12 +31,13 @@ import numpy as np
 from numba import njit
 from numba.core.errors import NumbaError
 
-from convexboost.core.gradients import Gradient, PairGradient
+from convexboost.core.gradients import Gradient
 from convexboost.core.protocols import Constants
 from convexboost.core.space import Array, FunctionSpace
 from convexboost.losses._groups import Groups
 from convexboost.losses._loss import Loss, RowLoss, prepare
 from convexboost.losses._objective import BoundLoss, Pointwise
+from convexboost.losses._pair_gradient import PairGradient
 from convexboost.losses._scores import Lookup
 
 #: What code may raise that is given arrays it cannot write to: NumPy and Cython, compiled code with fixed

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from convexboost.core.gradients import Gradient, PairGradient
+from convexboost.core.gradients import Gradient
 from convexboost.core.space import Array
 from convexboost.core.tolerances import KINK
 from convexboost.kernels import quantiles
-from convexboost.kernels.histogram import add_leaf_sums, add_pair_sums, leaf_tables
+from convexboost.kernels.leaves import add_leaf_sums, leaf_tables
 
 
 def residual_sign(F: Array, y: Array) -> Array:
@@ -38,13 +38,10 @@ def leaf_sums(columns: Array, weight: Array, leaf: Any, n_leaves: int) -> Array:
     return out.sum(axis=0)
 
 
-def gradient_sums(gradient: Gradient, weight: Array, leaf: Any, n_leaves: int) -> Array:
-    """Return Σ p_n and, behind it, Σ p_n ∇_n over the rows of each leaf; two numbers a row may say it all."""
-    if not isinstance(gradient, PairGradient):
-        return leaf_sums(gradient.values, weight, leaf, n_leaves)
-    out = leaf_tables(n_leaves, gradient.n_outputs)
-    add_pair_sums(leaf, weight, gradient.plus, gradient.minus, out)
-    return out.sum(axis=0)
+def gradient_sums(gradient: Gradient, leaf: Any, n_leaves: int) -> Array:
+    """Return Σ p_n and, behind it, Σ p_n ∇_n over the rows of each leaf."""
+    short = gradient.leaf_sums(leaf, n_leaves)
+    return leaf_sums(gradient.values, gradient.space.weight, leaf, n_leaves) if short is None else short
 
 
 def leaf_means(columns: Array, weight: Array, leaf: Any, n_leaves: int) -> Array:

@@ -15,7 +15,7 @@ from convexboost.core.protocols import Constants
 from convexboost.core.space import Array, FunctionSpace
 from convexboost.core.tolerances import blocks
 from convexboost.kernels import parallel
-from convexboost.kernels.histogram import add_lookup
+from convexboost.kernels.lookup import add_lookup
 from convexboost.losses._objective import BoundLoss, Pointwise
 from convexboost.losses._pieces import Pieces
 from convexboost.losses._scores import Lookup

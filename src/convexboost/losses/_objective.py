@@ -14,9 +14,10 @@ from convexboost.core.gradients import Gradient
 from convexboost.core.protocols import Constants
 from convexboost.core.space import Array, FunctionSpace
 from convexboost.core.text import brief
-from convexboost.core.tolerances import TIE, blocks
+from convexboost.core.tolerances import SUM_BLOCK, TIE, blocks
 from convexboost.kernels import parallel
-from convexboost.kernels.histogram import add_leaf_sums, add_lookup, leaf_tables
+from convexboost.kernels.leaves import add_leaf_sums, leaf_tables
+from convexboost.kernels.lookup import add_lookup
 from convexboost.losses._leaves import gradient_sums, leaf_means, leaf_sums
 from convexboost.losses._pieces import Pieces
 from convexboost.losses._reach import lowest, rounded, usual_gap, within_reach
@@ -26,9 +27,6 @@ from convexboost.losses._start import minimise
 
 if TYPE_CHECKING:
     from convexboost.losses._loss import RowLoss
-
-#: Rows whose sums are kept apart.
-ROWS = 16384
 
 
 @dataclass(frozen=True)
@@ -306,7 +304,7 @@ class Pointwise(BoundLoss):
 
         def sums(gradient: Gradient, F: Array) -> Array:
             """Return the sums of a gradient at F in the leaves, that of the ridge term included."""
-            found = gradient_sums(gradient, weight, leaf, n_leaves)
+            found = gradient_sums(gradient, leaf, n_leaves)
             if self.l2 > 0.0:
                 found[:, 1:] += self.l2 * leaf_sums(F - at.base, weight, leaf, n_leaves)[:, 1:]
             return found
@@ -357,12 +355,12 @@ class Pointwise(BoundLoss):
         Always in the same blocks of rows, so that the number of threads makes no difference.
         """
         G = here.values
-        bounds = range(0, len(G), ROWS)
+        bounds = range(0, len(G), SUM_BLOCK)
         parts = [[leaf_tables(n_leaves, self.n_outputs) for _ in range(2)] for _ in bounds]
 
         def task(first: int, last: int) -> None:
             for b in range(first, last):
-                rows = slice(bounds[b], bounds[b] + ROWS)
+                rows = slice(bounds[b], bounds[b] + SUM_BLOCK)
                 first_order, second = G[rows], self.loss.curvatures(self.y[rows], G[rows])
                 assert second is not None
                 if self.l2 > 0.0:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from convexboost.core.gradients import Gradient, PairGradient, RidgeGradient
+from convexboost.core.gradients import Gradient, RidgeGradient
 from convexboost.core.hypotheses import Direction, Move
 from convexboost.core.protocols import Constants, Ray
 from convexboost.core.space import Array
 from convexboost.core.tolerances import BLOCK
 from convexboost.kernels import parallel
-from convexboost.kernels.histogram import add_lookup
+from convexboost.kernels.lookup import add_lookup
 from convexboost.losses._reach import LEFT
 from convexboost.losses._refit import Place
 
@@ -45,7 +45,7 @@ class LocalScores:
         self.base = np.broadcast_to(base, (objective.space.n_samples, objective.n_outputs))
         self._F = self.base.copy()
         self._pending: Lookup | None = None
-        self._before: PairGradient | None = None  #: dense gradients are too large to keep
+        self._before: Gradient | None = None  #: the last subgradient, if it is worth keeping
         self._evaluated: tuple[float, Gradient] | None = None
         self._loss: float | None = None  #: R[F] without the ridge term, if known
         self._has_moved = False
@@ -247,7 +247,7 @@ class LocalScores:
             value, gradient = objective.advance(self._F, self._pending, self._before, self._n_threads)
             if objective.observer is not None:
                 objective.observer(self._F, value, gradient, objective.envelope)
-            self._pending, self._before = None, gradient if isinstance(gradient, PairGradient) else None
+            self._pending, self._before = None, gradient if gradient.is_worth_keeping else None
             self._loss = value = value if self._loss is None else self._loss
             self._plain = gradient
             if objective.envelope > 0.0:

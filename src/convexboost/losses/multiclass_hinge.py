@@ -8,12 +8,13 @@ import numpy as np
 import scipy.sparse as sp
 from numba import njit
 
-from convexboost.core.gradients import Gradient, PairGradient
+from convexboost.core.gradients import Gradient
 from convexboost.core.protocols import Constants
 from convexboost.core.space import Array, FunctionSpace
 from convexboost.core.tolerances import BLOCK, KINK, TIE
 from convexboost.kernels import parallel
 from convexboost.losses._loss import RowLoss
+from convexboost.losses._pair_gradient import PairGradient
 from convexboost.losses._pieces import Pieces
 from convexboost.losses._scores import Lookup
 

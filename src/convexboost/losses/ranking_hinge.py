@@ -13,7 +13,7 @@ from convexboost.core.gradients import Gradient
 from convexboost.core.protocols import Constants
 from convexboost.core.space import Array, FunctionSpace
 from convexboost.core.tolerances import KINK
-from convexboost.kernels.histogram import add_lookup
+from convexboost.kernels.lookup import add_lookup
 from convexboost.kernels.ranking import Pairs
 from convexboost.losses._groups import Groups
 from convexboost.losses._loss import Loss, prepare

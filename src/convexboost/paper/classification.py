@@ -51,7 +51,7 @@ REACHED, EXACT = "optimum: 0 was reached", "optimum: linear program"
 WITHIN, FLOOR = "C1, within the distance", "the hinge is never negative"
 
 #: What the rules of the verdicts call …
-CONVERGED = 0.95  #: … converged: this share of the way from the start to the lower bound (decision 9's mark)
+CONVERGED = 0.95  #: … converged: this share of the way from the start to the lower bound
 CLEARLY = 0.5  #: … clearly failing: less than this share
 SIMILAR = 2.0  #: … similar rates: at most so many times the weak learners
 FEWER = 0.5  #: … cycling: fewer distinct stumps than this share of those the others use

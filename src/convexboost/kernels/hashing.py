@@ -1,0 +1,82 @@
+"""Random numbers and fingerprints by hashing (SplitMix64; Steele, Lea and Flood 2014).
+
+A number that is drawn here depends on a seed and on the content of a row or the name of a node, never on the
+position of a row or on how many numbers were drawn before.  So the order of the rows, the number of threads
+and copies of a row do not change a result: a row of weight 2 is the row twice.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numba import njit
+from numpy.typing import NDArray
+
+Fingerprints = NDArray[np.uint64]
+
+
+def scramble(x: Any) -> Any:
+    """Return a number of 64 bits that looks random for each one given: a scalar, or an array of them."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+_scramble = njit(cache=True, nogil=True)(scramble)
+
+
+@njit(cache=True, nogil=True)
+def draw(seed, a, b):
+    """Return a number in [0, 1) that depends on the seed and two whole numbers only."""
+    x = (
+        np.uint64(seed)
+        + np.uint64(a + 1) * np.uint64(0x9E3779B97F4A7C15)
+        + np.uint64(b + 1) * np.uint64(0xD1B54A32D192ED03)
+    )
+    return np.float64(_scramble(x) >> np.uint64(11)) / 9007199254740992.0
+
+
+@njit(cache=True, nogil=True)
+def fingerprints_of_codes(codes, out):
+    """out[n] = a number that depends on the bins codes[n] only."""
+    for n in range(len(codes)):
+        x = np.uint64(0)
+        for j in range(codes.shape[1]):
+            x = x * np.uint64(0x100000001B3) + np.uint64(codes[n, j])
+        out[n] = _scramble(x)
+
+
+@njit(cache=True, nogil=True)
+def draw_rows(fingerprints, D, scale, seed, share, out):
+    """out[n] = whether row n is drawn, which happens with probability `share`.
+
+    It depends on the fingerprint of the row and on its target D[n], rounded to 1/scale: rows with equal
+    inputs and different targets are drawn independently.
+    """
+    for n in range(len(D)):
+        x = 0.0
+        for k in range(D.shape[1]):
+            x += (k + 1) * D[n, k]
+        out[n] = draw(seed, np.int64(fingerprints[n] >> np.uint64(1)), np.int64(np.rint(scale * x))) < share
+
+
+def fingerprints(X: Any) -> Fingerprints:
+    """Return a number per row of a matrix, the same for equal rows; sparse or dense does not matter."""
+    out = np.zeros(X.shape[0], np.uint64)
+    if sp.issparse(X):
+        entries = sp.coo_array(X, copy=True)
+        entries.sum_duplicates()
+        np.add.at(out, entries.row, hash_entries(entries.data, entries.col))
+        return out
+    for j in range(X.shape[1]):
+        out += hash_entries(X[:, j], np.array([j]))
+    return out
+
+
+def hash_entries(values: Any, column: Any) -> Fingerprints:
+    """Return a number for each entry of a matrix; 0 for zeros, which a sparse matrix leaves out."""
+    bits = np.where(np.isnan(values), np.nan, values).astype(float, copy=False).view(np.uint64)
+    scrambled = scramble(bits + (column + 1).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15))
+    return np.where(values == 0.0, np.uint64(0), scrambled)

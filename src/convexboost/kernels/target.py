@@ -1,0 +1,67 @@
+"""The vector Δ that trees are grown on: its update, and its rows in whole numbers."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from convexboost.core.tolerances import SUM_BLOCK
+
+
+class Update(NamedTuple):
+    """D ← factor (D − table[leaf]) + scale G."""
+
+    factor: float
+    leaf: Any  #: int32, (n,)
+    table: Any  #: float64, (n_leaves, n_outputs)
+    scale: float
+    G: Any  #: float64, as D
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def _update(D, update, weight, start, stop, K):
+    factor, leaf, table, scale, G = update
+    total = 0.0
+    for i in range(np.uint64(start), np.uint64(stop)):
+        out, square = np.uint64(leaf[i]), 0.0
+        for k in range(np.uint64(K)):
+            d = factor * (D[i, k] - table[out, k]) + scale * G[i, k]
+            D[i, k] = d
+            square += d * d
+        total += weight[i] * square
+    return total
+
+
+@njit(cache=True, nogil=True)
+def update_target(D, update, weight, first, last, squares):
+    """Update the rows of blocks first … last − 1; squares[b] = Σ weight ‖D‖² over the rows of block b."""
+    n, K = D.shape
+    for b in range(first, last):
+        start, stop = b * SUM_BLOCK, min((b + 1) * SUM_BLOCK, n)
+        if K == 1:
+            squares[b] = _update(D, update, weight, start, stop, 1)
+        else:
+            squares[b] = _update(D, update, weight, start, stop, K)
+
+
+@njit(cache=True, nogil=True)
+def _quantise(D, counts, weight, scale, out, K):
+    for i in range(np.uint64(len(D))):
+        out[i, 0] = counts[i]
+        factor = scale if len(weight) == 0 else scale * weight[i]
+        times = counts[i] if len(weight) == 0 else np.int32(1)
+        for k in range(np.uint64(K)):
+            out[i, np.uint64(1) + k] = times * np.int32(np.rint(D[i, k] * factor))
+
+
+@njit(cache=True, nogil=True)
+def quantise(D, counts, weight, scale, out):
+    """Write weight and, behind it, weight · scale · D in whole numbers.
+
+    `counts` are the weights in whole numbers.  Where they are exact, `weight` is empty and a row with weight
+    2 is exactly the row twice.
+    """
+    if D.shape[1] == 1:
+        _quantise(D, counts, weight, scale, out, 1)
+    else:
+        _quantise(D, counts, weight, scale, out, D.shape[1])
