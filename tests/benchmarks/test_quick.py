@@ -75,6 +75,23 @@ def test_the_figure_is_drawn_from_the_results(out):
     assert (out / "speed.png").stat().st_size > 10_000
 
 
+def test_a_tree_makes_the_same_models_as_itself(tmp_path):
+    pytest.importorskip("pandas")
+    command = [
+        sys.executable,
+        str(BENCHMARKS / "same_models.py"),
+        ".",
+        ".",
+        "--only",
+        "tree: CVaR",
+        "network: squares",
+    ]
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.endswith("2 of 2 the same\n")
+
+
 def test_the_bench_command_passes_its_options_on(out):
     done = subprocess.run(
         [sys.executable, "-c", "from convexboost.cli import main; main()", "bench", "--only", "nothing"],

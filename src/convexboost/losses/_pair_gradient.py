@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from convexboost.core.gradients import BinnedRows, Gradient
 from convexboost.core.space import Array, Codes, FunctionSpace
 from convexboost.kernels import parallel
-from convexboost.kernels.histogram import BLOCK, leaf_tables
+from convexboost.kernels.histogram import BLOCK
+from convexboost.kernels.leaves import leaf_tables
 
 
 @njit(cache=True, nogil=True)
