@@ -541,15 +541,6 @@ def _figures(results: Results, dataset: str) -> list[LineFigure]:
     return found
 
 
-def _claims(results: Results) -> Table:
-    """Put the answers side by side."""
-    rows = [
-        (four[0].claim, *(verdict.text for verdict in four))
-        for four in zip(*(_verdicts(results.complete, *setting) for setting in FOUR), strict=True)
-    ]
-    return Table(("claim", *(words(*setting) for setting in FOUR)), rows)
-
-
 def _answers(results: Results) -> Table:
     """Put the comparisons behind the answers side by side."""
     marks = {True: "✓", False: "✗", None: "?"}

@@ -107,7 +107,7 @@ class _Page:
     def html(self) -> str:
         from plotly.offline import get_plotlyjs
 
-        report, here = self.report, files("convexboost.inspection")
+        report, here = self.report, files("convexboost.paper.report")
         body = "\n".join(self._section(i, section) for i, section in enumerate(report.sections))
         data = json.dumps(self.plots, allow_nan=False, ensure_ascii=False).replace("<", "\\u003c")
         library = f"<script>{get_plotlyjs()}</script>" if self.plots else ""
