@@ -197,7 +197,7 @@ def other_rows(probe: Probe, point: Point) -> None:
 
 
 def directions(probe: Probe) -> list[Array]:
-    """Random ones; in some scores only, so that rows and outputs can be told apart."""
+    """Return random directions; some change few scores only, to tell rows and outputs apart."""
     rng, (n, k) = probe.rng, probe.shape
     found = [rng.normal(size=(n, k))]
     if k > 1 and (probe.thorough or probe.by_rows):

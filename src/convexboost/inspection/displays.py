@@ -220,7 +220,7 @@ class EdgeDisplay(_Display):
 
     The raw edge compares the projection with the whole vector that was projected, the intrinsic edge with its
     part in the span of the weak learners, the only part that matters.  Under "residual" the raw edge tends to
-    0 in good health.
+    0 in a healthy run.
 
     Parameters
     ----------

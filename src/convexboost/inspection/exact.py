@@ -29,8 +29,8 @@ from convexboost.losses._pieces import Pieces
 
 #: Coefficients of a program that takes seconds to minutes.
 MAX_NONZEROS = 2_000_000
-#: Rounding: an optimal model is trusted to have coefficients at most so many times the largest found, or the
-#: unit of the program if that is larger.
+#: Rounding: the coefficients of an optimal model are assumed to be at most this many times the largest one
+#: found, or the unit of the program if that is larger.
 TRUST = 10.0
 #: Of the solver: the second where rounding makes the program infeasible by the first.
 TOLERANCES = (1e-10, 1e-7)

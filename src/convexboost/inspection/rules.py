@@ -137,14 +137,14 @@ def edge(run: FinishedRun) -> Answer:
         return Unchecked(
             "edge",
             "the intrinsic edge was not measured: that takes few bins, such as learner=Stump(max_bins=16); "
-            f"the raw edge of '{run.algorithm}' tends to 0 in good health.",
+            f"the raw edge of '{run.algorithm}' tends to 0 in a healthy run.",
             vital=False,
         )
     before, now = float(np.nanmedian(first)), float(np.nanmedian(last))
     if not now < COLLAPSED * before:
         return None
     sentence = (
-        f"The {name} fell from {before:.2g} to {now:.2g}: what is left of the gradient is nearly orthogonal "
+        f"The {name} fell from {before:.2g} to {now:.2g}: the rest of the gradient is nearly orthogonal "
         "to every weak learner, so this learner has little more to give."
     )
     advice = "Only a stronger learner can go on from here; diagnose(X, y, trials=True) shows if it pays."

@@ -53,7 +53,7 @@ WITHIN, FLOOR = "C1, within the distance", "the hinge is never negative"
 #: What the rules of the verdicts call …
 CONVERGED = 0.95  #: … converged: this share of the way from the start to the lower bound
 CLEARLY = 0.5  #: … clearly failing: less than this share
-SIMILAR = 2.0  #: … similar rates: at most so many times the weak learners
+SIMILAR = 2.0  #: … similar rates: at most this many times the weak learners
 FEWER = 0.5  #: … cycling: fewer distinct stumps than this share of those the others use
 STALLED = 0.1  #: … impeded: less than this share of what was left is gained in the second half
 

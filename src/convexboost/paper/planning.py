@@ -43,7 +43,7 @@ TITLES = {"elevation": "Real terrain", "terrain": "A game level"}
 SCALES = ("1", "0.1", "0.01", "0.001")
 AUTO = "auto"  #: the library's own step, shown beside them
 BUDGET, QUICK_BUDGET, DRAWS = 66, 15, 3  #: 66 weak learners are eleven rounds of `repeated`, 15 are five
-#: A run that after this share of its weak learners was never below its start, and is at so many times its
+#: A run that after this share of its weak learners was never below its start, and is at this many times its
 #: start, is stopped.  Both, because `residual` may be above its start for a while.
 GIVE_UP, FAR_ABOVE = 0.25, 2.0
 LOOKS = 7  #: how often paths are planned on the test regions, evenly on a logarithmic axis
@@ -149,7 +149,7 @@ def train(run: PlanningRun, callback: Callback) -> Curve:
 
 
 def _hopeless(weak_learners: float) -> Callback:
-    """Stop a run that is far above its start, and never was below, after so many: its steps are too long."""
+    """Stop a run that is far above its start and never was below it, after this many weak learners."""
     seen: list[float] = []
 
     def stop(record: Record) -> bool:

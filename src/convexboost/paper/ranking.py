@@ -281,7 +281,7 @@ def outperforms(trio: Trio, algorithm: str, measure: str) -> bool:
 
 
 def outpaces(trio: Trio, algorithm: str, weak_learners: int) -> bool:
-    """Say whether it trains further with so many weak learners than naive with all of its own."""
+    """Say whether its objective with few weak learners is below that of naive with all of them."""
     return trio[algorithm].lowest(weak_learners) < trio["naive"].lowest()
 
 
@@ -484,7 +484,7 @@ def _best_feature_line(curves: dict[str, list[Curve]], column: str) -> Line:
 
 
 def _tables(groups: dict[tuple[str, ...], list[Curve]]) -> list[Block]:
-    """Show the training of some groups of folds, and what came of it on the test part."""
+    """Show the training of some groups of folds, and the results on the test part."""
 
     def at(curves: list[Curve], column: str, when: Callable[[Curve], int]) -> Array:
         return np.array([c[column][when(c)] for c in curves])

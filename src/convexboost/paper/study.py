@@ -14,7 +14,7 @@ and hands the last two to its `Study`.  A unit (`callback` is a callback for `bo
         return Curve.of(model.history_, "letter", "residual", extras=errors, facts={"distinct stumps": 40})
 
 Sections, figures and verdicts come from `paper.report.content`; curves are drawn by `line_figure`.
-`sections` and `verdicts` get whatever is there: `results.fact(key, name)` is NaN for a missing run (and
+`sections` and `verdicts` get the runs that exist: `results.fact(key, name)` is NaN for a missing run (and
 the verdict then "not decided"), and an interrupted curve may lack extra columns and facts.
 
 `Study.run` writes each finished unit to OUT/runs/STUDY/KEY.FINGERPRINT.json and skips those already there.
@@ -86,7 +86,7 @@ class Unit:
 
 
 class Progress:
-    """What is told while a study runs; this one says nothing."""
+    """Reports the progress of a study; this one prints nothing."""
 
     def begin(self, unit: Unit) -> None:
         """A unit begins."""
@@ -114,7 +114,7 @@ NOT_BEGUN = UnitState("not begun")
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a study."""
+    """The results of a study, and how far each unit got."""
 
     results: Results
     states: dict[str, UnitState]  #: by key, of every unit
@@ -198,7 +198,7 @@ class Study:
         except Exception as error:
             return None, UnitState(FAILED, time.perf_counter() - began, _made(), _why(error))
         seconds = time.perf_counter() - began
-        if asked:  # `boost` ends in peace when it is interrupted, so `curve` may be there
+        if asked:  # `boost` returns when it is interrupted, so there may be a curve
             if curve is None:
                 curve = _so_far(unit, records)
             if curve is None:

@@ -30,7 +30,7 @@ def colours(figures: list[LineFigure]) -> dict[str, str]:
 
 
 def thin(y: Array, most: int = MOST_POINTS) -> NDArray[np.intp]:
-    """Choose at most so many points: first, lowest and highest of blocks that grow geometrically."""
+    """Choose a limited number of points: first, lowest and highest of blocks that grow geometrically."""
     n = len(y)
     if n <= most:
         return np.arange(n)
