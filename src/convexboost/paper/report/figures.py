@@ -117,6 +117,14 @@ def draw(figure: LineFigure, palette: dict[str, str]) -> Figure:
     return picture
 
 
+def save(picture: Figure, path: Path) -> None:
+    """Save PATH.png and PATH.svg.  The layout, which takes half of the time, is found once for both."""
+    picture.draw_without_rendering()
+    picture.set_layout_engine("none")
+    picture.savefig(f"{path}.png", dpi=150)
+    picture.savefig(f"{path}.svg")
+
+
 def write_csv(figure: LineFigure, path: Path) -> None:
     """Write every point: line, x, y, what x may be instead, and the band where there is one."""
     with path.open("w", newline="", encoding="utf-8") as file:
