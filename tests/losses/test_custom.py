@@ -13,7 +13,7 @@ from convexboost.boosting.variants import ALGORITHMS
 from convexboost.core.protocols import Constants
 from convexboost.core.space import FunctionSpace
 from convexboost.losses import Absolute, CVaR, HalfSquared, as_loss, maximum
-from convexboost.losses._custom import CustomBoundLoss, CustomRows, CustomTotal, is_users
+from convexboost.losses._custom import CustomBoundLoss, CustomRows, CustomTotal
 
 
 class MyAbsolute:
@@ -269,11 +269,11 @@ def test_it_combines_with_other_losses():
     for loss in sums:
         model = ConvexBoostRegressor(loss, n_rounds=5).fit(X, y)
         assert model.history_["objective"][-1] < model.history_["objective"][0]
-        assert is_users(loss.bind(y, FunctionSpace.of(len(y))))
+        assert loss.bind(y, FunctionSpace.of(len(y))).is_custom
     assert str(sums[1]) == "½ (f − y)² + MyAbsolute(f, y)"
-    assert not is_users(Absolute().bind(y, FunctionSpace.of(len(y))))
-    assert is_users(CVaR(MyAbsolute()).bind(y, FunctionSpace.of(len(y))))
-    assert not is_users(CVaR("absolute").bind(y, FunctionSpace.of(len(y))))
+    assert not Absolute().bind(y, FunctionSpace.of(len(y))).is_custom
+    assert CVaR(MyAbsolute()).bind(y, FunctionSpace.of(len(y))).is_custom
+    assert not CVaR("absolute").bind(y, FunctionSpace.of(len(y))).is_custom
 
 
 def test_forms():

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from convexboost.learners.stump import Stump
 from convexboost.learners.tree import Tree
 from convexboost.losses._custom import as_loss
 from convexboost.losses._leaves import leaf_means, leaf_quantiles, weighted_quantile
-from convexboost.losses._refit import NEAR, Place, proximal_step, roots
+from convexboost.losses._refit import NEAR, Leaves, _common_value, best_shifts, proximal_step, roots
 from convexboost.losses.absolute import Absolute
 from convexboost.losses.cvar import CVaR
 from convexboost.losses.epsilon_insensitive import EpsilonInsensitive
@@ -37,12 +38,16 @@ from convexboost.losses.ranking_hinge import RankingHinge
 from convexboost.losses.softmax import Softmax
 from convexboost.losses.total_variation import TotalVariation
 from convexboost.losses.worst_group import WorstGroup
-from tests.contracts.conftest import LOSSES, count_classes, groups_of, loss, outputs, targets
+from tests.contracts.conftest import ONE_EACH, bind, outputs, targets
 from tests.learners.test_tree import constraints
 
 N = 60
-#: A direction that is not looked at.
-NOWHERE = np.empty((0, 0))
+
+
+def shifts_of(objective, F, leaf, n_leaves, base=0.0, curvature=1.0, values=None):
+    """What to add in each leaf; the values of the direction matter with an envelope only."""
+    values = np.zeros((n_leaves, F.shape[1])) if values is None else values
+    return best_shifts(Leaves(objective, F, np.broadcast_to(base, F.shape), leaf, values, curvature))
 
 
 class Pinball:
@@ -96,8 +101,7 @@ class Problem:
         return cls(objective, np.round(F / unit, 1) * unit, rng.choice([0, 1, 2, 4, 5], N))
 
     def shifts(self, base=0.0, curvature=1.0):
-        place = Place(self.F, np.broadcast_to(base, self.F.shape), None, NOWHERE, curvature, 1)
-        return self.objective.best_shifts(place, self.leaf, self.n_leaves)
+        return shifts_of(self.objective, self.F, self.leaf, self.n_leaves, base, curvature)
 
     def leaf_value(self, leaf, shift):
         """The loss of one leaf at a shift."""
@@ -208,8 +212,7 @@ def test_newton_steps_do_not_rise(given, spread):
         for l2 in (0.0, 0.1):
             objective = given.bind(y, FunctionSpace.of(n, rng.random(n) + 0.1)).with_l2(l2)
             F = spread * rng.normal(size=(n, objective.n_outputs))
-            place = Place(F, np.zeros_like(F), None, NOWHERE, 0.01, 1)
-            shifts = objective.best_shifts(place, leaf, 8)
+            shifts = shifts_of(objective, F, leaf, 8, curvature=0.01)
             for number in range(8):
                 one = (shifts * (np.arange(8) == number)[:, None])[leaf]
                 before, after = (
@@ -226,13 +229,13 @@ def test_in_a_pure_leaf_zero_counts_as_a_row(given):
     y = np.repeat([[0.0], [2.0]], n // 2, axis=0) if given.task == "regression" else leaf.astype(np.int32)
     objective = given.bind(y, space)
     F = np.zeros((n, objective.n_outputs))
-    found = objective.best_shifts(Place(F, F, None, NOWHERE, curvature, 1), leaf, 2)
+    found = shifts_of(objective, F, leaf, 2, F, curvature)
     G = objective.losses(F)[1]
     newton = -G[:20].sum(axis=0) / (given.curvatures(y, G)[:20].sum(axis=0) + curvature)
     length = np.ptp(newton) if len(newton) > 1 else np.abs(newton)
     np.testing.assert_allclose(found[0], newton * np.log1p(length) / length, rtol=1e-12)
     sure = F + 5.0 * np.sign(found[leaf])  # where the model is sure already little is left to do
-    assert np.abs(objective.best_shifts(Place(sure, F, None, NOWHERE, curvature, 1), leaf, 2)[0]).max() < 0.5
+    assert np.abs(shifts_of(objective, sure, leaf, 2, F, curvature)[0]).max() < 0.5
 
 
 @pytest.mark.parametrize("rate", [0.05, 1.0])
@@ -260,7 +263,7 @@ def test_huber_far_from_its_targets(make):
     assert error < 1.3 * other
 
 
-@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("name", ONE_EACH)
 @pytest.mark.parametrize("l2", [0.0, 0.3])
 def test_refit_never_raises_the_objective(name, l2):
     """At rate 1, for every loss: formula, search, or one number for the whole tree where rows are coupled."""
@@ -268,7 +271,7 @@ def test_refit_never_raises_the_objective(name, l2):
     n_outputs = outputs(name)[0]
     y = targets(name, rng, N, n_outputs)
     space = FunctionSpace.of(N, rng.uniform(0.5, 2, N))
-    objective = loss(name).bind(y, space, n_classes=count_classes(name, n_outputs), groups=groups_of(name, N))
+    objective = bind(name, y, space, n_outputs)
     X = rng.normal(size=(N, 3))
     constrained = Tree(min_samples_leaf=4, monotone_constraints=[1, -1, 0])
     for learner in (Tree(min_samples_leaf=4), constrained, Stump()):
@@ -401,10 +404,9 @@ def test_outputs_with_targets_of_their_own_are_searched_apart():
     space, leaf, F = FunctionSpace.of(N), rng.integers(0, 3, N), np.zeros((N, 2))
     y = np.column_stack([rng.normal(size=N) + 3.0, 100.0 * (rng.normal(size=N) - 3.0)])
     for given in (Huber(1.0), as_loss(UsersHuber())):
-        both = given.bind(y, space).best_shifts(Place(F, F, None, NOWHERE, 0.01, 1), leaf, 3)
+        both = shifts_of(given.bind(y, space), F, leaf, 3, F, 0.01)
         for k in (0, 1):
-            at = Place(F[:, :1], F[:, :1], None, NOWHERE, 0.01, 1)
-            alone = given.bind(y[:, [k]], space).best_shifts(at, leaf, 3)
+            alone = shifts_of(given.bind(y[:, [k]], space), F[:, :1], leaf, 3, 0.0, 0.01)
             np.testing.assert_allclose(both[:, [k]], alone, rtol=0.1)
 
 
@@ -413,7 +415,7 @@ def test_a_formula_with_a_ridge_term_has_no_prior_row():
     y, l2 = np.array([[2.0], [-3.0], [0.5]]), 0.5
     objective = HalfSquared().bind(y, FunctionSpace.of(3)).with_l2(l2)
     F = np.zeros((3, 1))
-    shifts = objective.best_shifts(Place(F, F, None, NOWHERE, 1.0, 1), np.arange(3), 3)
+    shifts = shifts_of(objective, F, np.arange(3), 3)
     np.testing.assert_allclose(shifts, y / (1 + l2), rtol=NEAR * (1 + l2))
 
 
@@ -449,8 +451,7 @@ def test_several_outputs_and_a_ridge_term(given, seed):
             best[i, k] = minimize_scalar(
                 one, (-far, far), args=(i, k), bounds=(-far, far), options={"xatol": 1e-9}
             ).x
-    place = Place(F, base, None, np.zeros((2, K)), objective.curvature(base), 1)
-    found = objective.best_shifts(place, leaf, 2)
+    found = shifts_of(objective, F, leaf, 2, base, objective.curvature(base))
     gained, possible = (value(np.zeros((2, K))) - value(shifts) for shifts in (found, best))
     assert possible > 0.0
     assert gained >= 0.95 * possible
@@ -464,7 +465,7 @@ def test_along_the_direction_found_where_gradients_are_those_of_an_envelope():
     objective = MulticlassHinge().bind(y, FunctionSpace.of(n)).with_envelope(2.0)
     values = leaf_means(objective.losses(F)[1], objective.space.weight, leaf, n_leaves)
     values += 0.1 * rng.normal(size=(n_leaves, 3))
-    shifts = objective.best_shifts(Place(F, np.zeros_like(F), None, values, 0.5, 1), leaf, n_leaves)
+    shifts = shifts_of(objective, F, leaf, n_leaves, curvature=0.5, values=values)
     moved = np.abs(shifts).max(axis=1) > 0.0
     assert moved.any()
     np.testing.assert_allclose(shifts[moved] / shifts[moved][:, :1], values[moved] / values[moved][:, :1])
@@ -557,8 +558,9 @@ def test_refit_within_constraints_is_exact(q, seed):
     cost = np.concatenate([np.zeros(n_leaves), (1 - q) * space.weight, q * space.weight])
     bounds = [(None, None)] * n_leaves + [(0, None)] * 160
     best = linprog(cost, order, np.zeros(len(pairs)), rows, (y - F)[:, 0], bounds).fun
-    shifts = objective.best_shifts(Place(F, np.zeros_like(F), None, NOWHERE, 1.0, 1), leaf, n_leaves)
-    found = tree.with_values(-shifts, lambda leaves, k: -float(objective.best_shift(F, leaf, leaves)[k]))
+    leaves = Leaves(objective, F, np.zeros_like(F), leaf, np.zeros((n_leaves, 1)), 1.0)
+    shifts = best_shifts(leaves)
+    found = tree.with_values(-shifts, partial(_common_value, leaves, shifts))
     assert all(found.values[low] <= found.values[high] for low, high in pairs)
     assert objective.value(F - found.values[leaf]) == pytest.approx(best, rel=1e-9)
     refitted = scores.refitted(h)

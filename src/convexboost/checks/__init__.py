@@ -18,7 +18,7 @@ from convexboost.checks._mistakes import look, search
 from convexboost.checks._probe import Probe, quiet
 from convexboost.checks._report import LossError, LossReport, LossWarning
 from convexboost.core.space import Array, FunctionSpace
-from convexboost.losses._custom import CustomBoundLoss, as_loss
+from convexboost.losses._custom import as_loss
 from convexboost.losses._groups import Groups
 from convexboost.losses._loss import Loss
 from convexboost.registry import available, resolve
@@ -71,7 +71,7 @@ def check_loss(
         rng = np.random.default_rng(random_state).spawn(1)[0]
         probe = search(Probe(objective, loss, rng, thorough=True))
         check_weights(probe, bind, given is not None)
-        if isinstance(objective, CustomBoundLoss) and sample_weight is None:
+        if probe.method and not probe.by_rows and sample_weight is None:
             look(
                 bind(np.arange(n), np.resize([1.0, 2.0, 3.0], n))
             )  # the gradient may use weights unlike the value

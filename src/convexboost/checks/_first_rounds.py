@@ -1,37 +1,37 @@
-"""Every fit with a user's own loss begins with a short check of it, and its first rounds are compared."""
+"""Every fit with a user's loss begins with a short check of it, and its first rounds are compared."""
 
 from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
-from convexboost.checks._declared import UNUSED, USE, forgets_weights, has_weights
+from convexboost.checks._declared import UNUSED, USE, has_weights
 from convexboost.checks._mistakes import look
 from convexboost.checks._probe import CLOSE, DEFINED, ROUNDING, STABLE, Probe, edge_of_finite, quiet
 from convexboost.checks._report import DoubtfulError, LossError, LossWarning
 from convexboost.core.gradients import Gradient
 from convexboost.core.space import Array
-from convexboost.losses._custom import is_users
 from convexboost.losses._loss import Loss
 from convexboost.losses._objective import BoundLoss
 
-#: Evaluations of a fit that are compared with each other.
+#: Evaluations of a fit that are compared.
 COMPARED = 5
 DETAILS = "Run check_loss(loss, y) for details."
 
 
 def guarded(objective: BoundLoss, loss: Loss | None = None) -> BoundLoss:
-    """Check a user's loss before training (`LossError`), and let `FirstRounds` observe its first evaluations.
+    """Check a user's loss before training (`LossError`), and compare the evaluations of the first rounds.
 
-    Objectives of this library are returned as they are.  The estimators do this by themselves; for `boost`:
-    ``boost(guarded(objective), hypotheses)``.  The link of `loss` is checked too.
+    Objectives without code of a user are returned as they are.  The estimators do this by themselves; for
+    `boost`: ``boost(guarded(objective), hypotheses)``.  The link of `loss` is checked too.
     """
-    if not is_users(objective):
+    if not objective.is_custom:
         return objective
-    who = Probe(objective, None, np.random.default_rng(0), thorough=False).who
+    probe = Probe(objective, None, np.random.default_rng(0), thorough=False)
     doubts, noise = [], ROUNDING
     try:
         with quiet():
@@ -40,49 +40,56 @@ def guarded(objective: BoundLoss, loss: Loss | None = None) -> BoundLoss:
         doubts.append(f"{doubt} {DETAILS}")
     except LossError as mistake:
         raise LossError(f"{mistake} {DETAILS}") from None
-    observer = FirstRounds(objective, who, noise, warned=bool(doubts))
-    if forgets_weights(objective) and has_weights(objective):
-        doubts.append(f"{who}: {UNUSED.format('but `sample_weight` is given')}. {USE}")
+    observed = replace(objective, observer=FirstRounds(probe, noise, warned=bool(doubts)))
+    if not objective.uses_weights and has_weights(objective):
+        doubts.append(f"{probe.who}: {UNUSED.format('but `sample_weight` is given')}. {USE}")
     for message in doubts:
         warnings.warn(message, LossWarning, stacklevel=4)
-    return replace(objective, observer=observer)
+    return observed
 
 
-@dataclass
+class Evaluation(NamedTuple):
+    """Scores, and R and a subgradient there."""
+
+    F: Array
+    R: float
+    G: Array
+
+
 class FirstRounds:
     """Compares the first evaluations of an objective with each other."""
 
-    objective: BoundLoss
-    who: str
-    noise: float
-    warned: bool
-    remaining: int = COMPARED
-    last: tuple[Array, float, Array] | None = field(default=None)  #: scores, value and subgradient
+    def __init__(self, probe: Probe, noise: float, warned: bool) -> None:
+        self.who, self.name, self.noise, self.warned = probe.who, probe.name, noise, warned
+        self.left = COMPARED
+        self._last: Evaluation | None = None
 
-    def __call__(self, F: Array, value: float, gradient: Gradient, envelope: float) -> None:
+    def __call__(self, objective: BoundLoss, F: Array, value: float, gradient: Gradient) -> None:
         """Compare an evaluation with the one before."""
-        if self.remaining == 0:
+        if self.left == 0:
             return
-        self.remaining -= 1
-        now = F.copy(), value, gradient.values.copy()
-        if envelope > 0.0 and gradient.norm > 0.0 and math.isfinite(value) and value != 0.0:
-            self._compare_prox(*now)
-        if self.last is not None:
-            self._compare(self.last, now)
-        self.last = now if self.remaining > 0 and math.isfinite(value) else None
+        self.left -= 1
+        now = Evaluation(F.copy(), value, gradient.values.copy())
+        if objective.envelope > 0.0 and gradient.norm > 0.0 and math.isfinite(value) and value != 0.0:
+            self._compare_prox(objective, now)
+        last, self._last = self._last, None
+        if last is not None:
+            self._compare(objective, last, now)
+        if self.left > 0 and math.isfinite(value):
+            self._last = now
 
-    def _compare(self, old: tuple[Array, float, Array], new: tuple[Array, float, Array]) -> None:
+    def _compare(self, objective: BoundLoss, old: Evaluation, new: Evaluation) -> None:
         """⟨∇₁, D⟩ ≤ R₂ − R₁ ≤ slope left of F₂ ≤ ⟨∇₂, D⟩ ≤ slope right of F₂, along D = F₂ − F₁."""
-        (F1, R1, G1), (F2, R2, G2) = old, new
+        (F1, R1, G1), (F2, R2, G2), inner = old, new, objective.space.inner
         D, h = F2 - F1, 1e-3
         with quiet():
             if not (math.isfinite(R2) and np.isfinite(G2).all()):
-                return self._not_finite(F1, F2)
-            rise, first, last = R2 - R1, self.objective.space.inner(G1, D), self.objective.space.inner(G2, D)
-            left = (R2 - self.objective.value(F2 - h * D)) / h
-            right = (self.objective.value(F2 + h * D) - R2) / h
+                return self._not_finite(objective, F1, F2)
+            rise, first, last = R2 - R1, inner(G1, D), inner(G2, D)
+            left = (R2 - objective.value(F2 - h * D)) / h
+            right = (objective.value(F2 + h * D) - R2) / h
             G, F = (np.maximum(np.abs(A), np.abs(B)) for A, B in ((G1, G2), (F1, F2)))
-            scale = abs(R1) + abs(R2) + self.objective.space.inner(G, F + np.abs(D))
+            scale = abs(R1) + abs(R2) + inner(G, F + np.abs(D))
             slack = CLOSE * (abs(left) + abs(right)) + 10 * self.noise * scale / h
         if not min(left, right) - slack <= last <= max(left, right) + slack:
             raise LossError(
@@ -102,24 +109,24 @@ class FirstRounds:
             )
         return None
 
-    def _compare_prox(self, F: Array, R: float, G: Array) -> None:
-        """R(X) + ‖X − F‖²/(2 size) ≤ R(F) for the prox X of F: it is the least of all."""
-        size = abs(R) / self.objective.space.norm(G) ** 2
-        X = self.objective.prox(F.copy(), size)
-        assert X is not None
+    def _compare_prox(self, objective: BoundLoss, now: Evaluation) -> None:
+        """R(X) + ‖X − F‖²/(2 size) ≤ R(F) for the prox X of F, which minimises the left-hand side."""
+        (F, R, G), norm = now, objective.space.norm
+        size = abs(R) / norm(G) ** 2
+        X = objective.prox(F.copy(), size)
         with quiet():
-            found = self.objective.value(X) + self.objective.space.norm(X - F) ** 2 / (2.0 * size)
+            found = objective.value(X) + norm(X - F) ** 2 / (2.0 * size)
         if not found <= R + CLOSE * abs(R):
             raise LossError(
-                f"{self.who}: `prox` with size {size:.3g} is not the minimiser of R + ‖f − F‖²/(2 size): "
+                f"{self.name}: `prox` with size {size:.3g} is not the minimiser of R + ‖f − F‖²/(2 size): "
                 f"that is {found:.6g} there, and {R:.6g} at `F` itself. {DETAILS}"
             )
 
-    def _not_finite(self, F1: Array, F2: Array) -> None:
+    def _not_finite(self, objective: BoundLoss, F1: Array, F2: Array) -> None:
         """Raise, unless R had become huge on the way from F1 to F2: that is divergence."""
-        steep, F = edge_of_finite(self.objective.evaluate, F1, F2)
+        steep, F = edge_of_finite(objective.evaluate, F1, F2)
         if not steep:
-            what = "gradient" if math.isfinite(self.objective.evaluate(F)[0]) else "value"
+            what = "gradient" if math.isfinite(objective.evaluate(F)[0]) else "value"
             size = np.abs(F).max()
             raise LossError(
                 f"{self.who}: the {what} is not finite at the scores of an early round, of size {size:.3g}. "

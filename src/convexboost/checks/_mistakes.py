@@ -18,7 +18,7 @@ from convexboost.checks._probe import SINGLE, Point, Probe
 from convexboost.checks._report import DoubtfulError, LossError
 from convexboost.core.space import Array
 from convexboost.losses._loss import Loss
-from convexboost.losses._objective import BoundLoss, Pointwise
+from convexboost.losses._objective import BoundLoss
 
 
 def look(objective: BoundLoss, loss: Loss | None = None) -> Probe:
@@ -153,8 +153,8 @@ def explain_shape(probe: Probe, error: ValueError, F: Array) -> None:
     if probe.method == "value":  # torch
         hint = "Sum over the outputs, value.sum(dim=1), for a loss per row, or over everything."
     elif probe.method:
-        extras = getattr(probe.objective, "extras", {})
-        found = getattr(probe.loss.user, probe.method)(F, probe.y, **extras)  # may be where the error is from
+        method = getattr(probe.loss.user, probe.method)  # may be where the error is from
+        found = method(F, probe.y, **probe.objective.extras)
         hint = shape_hint(probe, found)
     if hint:
         raise LossError(f"{error}. {hint}") from None
@@ -168,11 +168,12 @@ def _is_single(x: Array) -> bool:
 def other_rows(probe: Probe, point: Point) -> None:
     """The loss of a row is its own: other rows do not change it."""
     n = probe.shape[0]
-    if not isinstance(probe.objective, Pointwise) or n < 3:
+    by_rows = probe.objective.by_rows
+    if by_rows is None or n < 3:
         return
     rows = np.arange(0, n, 2)
     try:
-        part = probe.objective.loss.evaluate(point.F[rows], probe.y[rows])[0]
+        part = by_rows.loss.evaluate(point.F[rows], probe.y[rows])[0]
     except (ValueError, IndexError) as error:
         hint = "It is called with blocks of rows; do not keep arrays of all rows in the object."
         probe.fail(f"it fails on {len(rows)} of the {n} rows ({error})", hint)

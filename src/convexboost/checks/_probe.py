@@ -14,8 +14,7 @@ import numpy as np
 from convexboost.checks._names import show
 from convexboost.checks._report import LossError
 from convexboost.core.space import Array, FunctionSpace
-from convexboost.losses._custom import CustomBoundLoss
-from convexboost.losses._objective import BoundLoss, Pointwise
+from convexboost.losses._objective import BoundLoss
 
 #: Rows of a row loss that are tried out; a loss of all rows at once gets all of them.
 MAX_ROWS = 200
@@ -89,20 +88,22 @@ class Probe:
 
     def __init__(self, objective: BoundLoss, loss: Any, rng: np.random.Generator, thorough: bool) -> None:
         self.all_rows = objective.space.n_samples
-        if isinstance(objective, Pointwise) and self.all_rows > MAX_ROWS:
+        by_rows = objective.by_rows
+        if by_rows is not None and self.all_rows > MAX_ROWS:
             rows = np.sort(rng.choice(self.all_rows, MAX_ROWS, replace=False))
             weight = objective.space.weight[rows]
-            objective = replace(objective, y=objective.y[rows], space=FunctionSpace(weight / weight.sum()))
+            objective = replace(by_rows, y=by_rows.y[rows], space=FunctionSpace(weight / weight.sum()))
         self.objective, self.rng, self.thorough = objective, rng, thorough
-        own: Any = getattr(objective, "loss", None)
-        self.loss = own if loss is None else loss
-        self.method = "" if self.loss is None else self.loss.user_method
-        name = f"`{self.method}` of {self.loss.name}" if self.method else f"the loss {self.loss or ''}"
-        self.who = name.rstrip()
-        self.by_rows = isinstance(objective, Pointwise)
+        self.loss: Any = objective.source if loss is None else loss
+        self.method, self.name = "", "the loss"  #: that the user wrote, and its owner
+        if self.loss is not None:
+            self.method = self.loss.user_method
+            self.name = self.loss.name if self.method else f"the loss {self.loss}"
+        self.who = f"`{self.method}` of {self.name}" if self.method else self.name
+        self.by_rows = by_rows is not None
         self.shape = (objective.space.n_samples, objective.n_outputs)
-        self.y: Any = getattr(objective, "y", None)
-        self.has_classes = self.y is not None and self.y.dtype.kind in "iu"
+        self.y: Any = objective.targets
+        self.has_classes = objective.has_classes
         self.evaluations = 0
         self.noise = ROUNDING  #: of the losses, relative
         self.typical = np.zeros(self.shape)  #: size of the gradient at ordinary scores
@@ -111,22 +112,22 @@ class Probe:
         self.notes: list[str] = []
 
     def fail(self, what: str, hint: str, error: type[LossError] = LossError) -> NoReturn:
-        """Say what is wrong."""
+        """Say what is wrong with the method that the user wrote."""
         raise error(f"{self.who}: {what}. {hint}")
+
+    def fail_declared(self, what: str, hint: str) -> NoReturn:
+        """Say what is wrong with something that the loss declares; `what` names it."""
+        raise LossError(f"{self.name}: {what}. {hint}")
 
     # -- asking ---------------------------------------------------------------------------------------
 
     def evaluate(self, F: Array) -> tuple[Array, Array]:
         """Return the value of each piece and its gradient."""
         self.evaluations += 1
-        objective = self.objective
-        if isinstance(objective, Pointwise):
-            return objective.losses(F)
-        if isinstance(objective, CustomBoundLoss):
-            value, G = objective.loss.evaluate_all(F, objective.y, objective.extras)
-            return np.array([value]), G
-        value, G = objective.evaluate(F)
-        return np.array([value]), G * objective.space.weight[:, None]
+        if self.objective.by_rows is not None:
+            return self.objective.by_rows.losses(F)
+        value, partials = self.objective.partials(F)
+        return np.array([value]), partials
 
     def values(self, F: Array) -> Array:
         """Return the value of each piece."""

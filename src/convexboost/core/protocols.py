@@ -12,6 +12,7 @@ import numpy as np
 
 from convexboost.core.gradients import Gradient
 from convexboost.core.hypotheses import ZERO, Direction, Move
+from convexboost.core.plain import Plain
 from convexboost.core.space import Array
 from convexboost.core.tolerances import ROUNDING
 
@@ -108,10 +109,36 @@ class Ray:
         return self.value(a)
 
 
-class Inputs(Protocol):
-    """Turns a user's X into what hypotheses read (binned columns, or X itself)."""
+class PreparedInputs(Protocol):
+    """Rows as hypotheses read them; what else they offer is between a learner and its hypotheses."""
 
-    def prepare(self, X: Any) -> Any: ...
+    @property
+    def n_threads(self) -> int:
+        """Return how many threads may work on the rows."""
+
+    def __len__(self) -> int: ...
+
+
+class Mapper(ABC):
+    """Turns a user's X into what hypotheses read: binned columns, or X itself."""
+
+    @abstractmethod
+    def prepare(self, X: Any) -> PreparedInputs:
+        """Return X as hypotheses read it."""
+
+    @property
+    def n_hypotheses(self) -> float:
+        """Return how many hypotheses with different keys these inputs allow; infinity: not known."""
+        return math.inf
+
+    def to_plain(self) -> Plain:
+        """Return the mapper as plain data."""
+        raise ValueError(f"{type(self).__name__} cannot be written as plain arrays")
+
+    @classmethod
+    def from_plain(cls, plain: Plain) -> Self:
+        """Return the mapper that `to_plain` wrote; raise a ValueError that names what is wrong."""
+        raise ValueError(f"{cls.__name__} cannot be read from plain arrays")
 
 
 class HypothesisSet(Protocol):
@@ -129,7 +156,7 @@ class HypothesisSet(Protocol):
         """Return the length of ∇ on the rows that are too light to be seen in `Target.coordinates`."""
 
     @property
-    def mapper(self) -> Inputs:
+    def mapper(self) -> Mapper:
         """Return the map from a user's X to `inputs`, kept in the model."""
 
     @property

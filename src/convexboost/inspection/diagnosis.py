@@ -6,10 +6,8 @@ certificate).  Only ratios are compared with thresholds, so the units of y do no
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +16,6 @@ from convexboost.core.hypotheses import Term
 from convexboost.inspection.findings import Diagnosis, Finding, Unchecked
 from convexboost.inspection.finished_run import MIN_ROUNDS, FinishedRun
 from convexboost.inspection.rules import RISEN, RULES, Answer
-from convexboost.learners._bin_function import BinFunction
-from convexboost.learners._bins import BinMapper
-from convexboost.learners._tree_function import TreeFunction
-from convexboost.learners.finite import Atom
 
 #: A trial must be better by this share of what the model's own settings gained.
 BETTER = 0.05
@@ -30,27 +24,8 @@ BETTER = 0.05
 def number(terms: Iterable[Term]) -> NDArray[np.int32]:
     """Number the hypotheses in the order they first appear, −1 for a kind that cannot be compared."""
     seen: dict[Hashable, int] = {}
-    keys = (_identity(h) for _, h in terms)
+    keys = (h.key() for _, h in terms)
     return np.fromiter((-1 if key is None else seen.setdefault(key, len(seen)) for key in keys), np.int32)
-
-
-def _identity(h: Any) -> Hashable | None:
-    """Return what makes a hypothesis itself, values aside."""
-    if isinstance(h, BinFunction):
-        return h.feature, h.leaf_of_bin.tobytes()
-    if isinstance(h, Atom):
-        return h.index
-    if isinstance(h, TreeFunction):
-        return h.feature.tobytes(), h.masks.tobytes()
-    tree = getattr(getattr(h, "estimator", None), "tree_", None)
-    return None if tree is None else (tree.feature.tobytes(), tree.threshold.tobytes())
-
-
-def count_hypotheses(mapper: Any) -> float:
-    """Return how many stumps there are on binned features, infinity where that is not known."""
-    if not isinstance(mapper, BinMapper):
-        return math.inf
-    return sum(max(column.n_bins - 1, 0) for column in mapper.columns)
 
 
 def diagnose(run: FinishedRun, trials: Sequence[Trial] = ()) -> Diagnosis:

@@ -45,7 +45,9 @@ class PiecewiseLinear(Protocol):
     def n_outputs(self) -> int: ...
     @property
     def l2(self) -> float: ...
-    def pieces(self) -> Pieces | None: ...
+    @property
+    def has_pieces(self) -> bool: ...
+    def pieces(self) -> Pieces: ...
     def value(self, F: Array) -> float: ...
 
 
@@ -113,9 +115,9 @@ def _program(objective: PiecewiseLinear, hypotheses: HypothesisSet, max_nonzeros
         raise ValueError(
             f"`exact` needs `l2`=0, got {objective.l2:g}: with a ridge term it is no linear program"
         )
-    pieces, B = objective.pieces(), hypotheses.functions(objective.n_outputs)
-    if pieces is None:
+    if not objective.has_pieces:
         raise ValueError("`exact` needs a piecewise linear loss: absolute, quantile, a hinge")
+    pieces, B = objective.pieces(), hypotheses.functions(objective.n_outputs)
     if B is None:
         raise ValueError(
             "`exact` needs a learner whose span is known: fit with learner='stump' or 'additive'"

@@ -63,14 +63,19 @@ class RowObjective(Objective, Protocol):
     def evaluate(self, F: Array) -> tuple[float, Array]:
         """R[F] and a subgradient, without the ridge term."""
 
-    def prox(self, F: Array, size: float) -> Array | None:
-        """argmin_f l(f, y) + ‖f − F‖²/(2 size), row by row, if there is a formula."""
+    @property
+    def has_prox(self) -> bool: ...
+    @property
+    def has_support(self) -> bool: ...
+
+    def prox(self, F: Array, size: float) -> Array:
+        """argmin_f l(f, y) + ‖f − F‖²/(2 size), row by row, where `has_prox`."""
 
     def losses(self, F: Array) -> tuple[Array, Array]:
         """Return the losses of the rows and their subgradients; only asked where there is a `prox`."""
 
-    def support(self, U: Array, F: Array) -> tuple[Array, Array] | None:
-        """Return slopes near U that the losses of the rows have, and −l* + ⟨u, F⟩ for each row."""
+    def support(self, U: Array, F: Array) -> tuple[Array, Array]:
+        """Return slopes near U that the rows' losses have, and −l* + ⟨u, F⟩ for each, if `has_support`."""
 
 
 class RowCut(NamedTuple):
@@ -131,7 +136,7 @@ class Polish:
         self.best = self.best or self._first
         self._keep(self._first)
         ways = [self._minimise()]
-        if self.loss.prox(self.base, 1.0) is not None:
+        if self.loss.has_prox:
             ways.append(self._ascend())
         for step, way in enumerate(itertools.islice(itertools.cycle(ways), steps), 1):
             found = next(way)
@@ -155,7 +160,6 @@ class Polish:
         for step in itertools.count(1):
             point = self._at(w_slope / -size) + w / size
             X = self.loss.prox(point, 1.0 / size)
-            assert X is not None
             found = self._near(size * (point - X), X, np.abs(point))
             yield found
             if np.einsum("nk,nk->", found.u - u, w - found.u) > 0.0:
@@ -202,9 +206,8 @@ class Polish:
         the direction of what is missing is the extreme one in that direction.  A mean of cuts is a cut, row
         by row, so the result is valid for any `wanted`.
         """
-        supported = self.loss.support(wanted, self.base)
-        if supported is not None:
-            return self._supported(*supported)
+        if self.loss.has_support:
+            return self._supported(*self.loss.support(wanted, self.base))
         beside = BESIDE * (np.abs(X) + reach).max(axis=1)
         slope, constant = self._row_cuts(X)
         slopes, constants, weights = [slope], [constant], [np.ones(len(X))]

@@ -7,12 +7,10 @@ per row or one for all.
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -20,12 +18,11 @@ import numpy as np
 from convexboost.core.protocols import Constants
 from convexboost.core.space import Array, FunctionSpace
 from convexboost.core.tolerances import KINK
-from convexboost.losses._custom import as_loss, is_custom
+from convexboost.losses._custom import as_loss, can_be_loss
 from convexboost.losses._loss import Loss, RowLoss, is_positive
 from convexboost.losses._objective import BoundLoss
 
 Evaluation = tuple[Any, Array]
-Link = Callable[[Array], Array]
 
 
 class Operation(ABC):
@@ -53,9 +50,26 @@ class Operation(ABC):
             raise ValueError(f"losses can be combined if they have as many outputs each, got {list(parts)}")
         return parts[0]
 
-    def link(self, parts: Sequence[Loss]) -> Link | None:
-        """Return what the scores stand for, if they still do."""
+    def inner_outputs(self, n_outputs: int) -> int:
+        """Return the outputs of the parts, from those of the model."""
+        return n_outputs
+
+    def linked(self, parts: Sequence[Loss]) -> Loss | None:
+        """Return the part whose link is that of the whole, if there is one."""
         return None
+
+    def scores(self, F: Array) -> Array:
+        """Return the scores of the parts, from those of the model."""
+        return F
+
+    def times(self, factor: float, parts: Sequence[Loss]) -> Loss:
+        """Return a multiple of the whole."""
+        return combine(Multiple(factor), (combine(self, parts),))
+
+    #: Whether the whole has the minimisers of its only part.
+    keeps_minimisers: ClassVar[bool] = False
+    #: Whether it is a sum.
+    adds: ClassVar[bool] = False
 
     def sharp(self) -> Operation:
         """Return the operation without tolerance for ties."""
@@ -65,6 +79,8 @@ class Operation(ABC):
 @dataclass(frozen=True)
 class Sum(Operation):
     """l₁ + l₂ + … ."""
+
+    adds: ClassVar[bool] = True
 
     def through(self, F: Array, parts: Sequence[Callable[[Array], Evaluation]]) -> Evaluation:
         """Add up."""
@@ -91,10 +107,14 @@ class Sum(Operation):
         """l₁ + l₂."""
         return " + ".join(map(repr, parts))
 
-    def link(self, parts: Sequence[Loss]) -> Link | None:
-        """Return that of the only part that is a loss; the others pull, but mean nothing."""
-        losses = [part for part in parts if not isinstance(part, Coupling | Ridge)]
-        return losses[0].find_link() if len(losses) == 1 else None
+    def linked(self, parts: Sequence[Loss]) -> Loss | None:
+        """Return the only part with targets: the others do not change what scores stand for."""
+        losses = [part for part in parts if part.has_targets]
+        return losses[0] if len(losses) == 1 else None
+
+    def times(self, factor: float, parts: Sequence[Loss]) -> Loss:
+        """Multiply each part."""
+        return add(*(part.times(factor) for part in parts))
 
 
 @dataclass(frozen=True)
@@ -102,6 +122,8 @@ class Multiple(Operation):
     """factor · l."""
 
     factor: float
+
+    keeps_minimisers: ClassVar[bool] = True
 
     def through(self, F: Array, parts: Sequence[Callable[[Array], Evaluation]]) -> Evaluation:
         """Multiply."""
@@ -125,19 +147,31 @@ class Multiple(Operation):
 
     def code(self, parts: Sequence[Loss]) -> str:
         """Factor * loss."""
-        return f"{self.factor:g} * {parts[0]!r}"
+        return f"{_number(self.factor)} * {parts[0]!r}"
 
-    def link(self, parts: Sequence[Loss]) -> Link | None:
-        """Nothing changes."""
-        return parts[0].find_link()
+    def linked(self, parts: Sequence[Loss]) -> Loss | None:
+        """Return the part: scores stand for the same."""
+        return parts[0]
+
+    def times(self, factor: float, parts: Sequence[Loss]) -> Loss:
+        """Multiply the factors."""
+        return combine(Multiple(factor * self.factor), parts)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Affine(Operation):
     """l(A f + b): a number A stands for that multiple of the identity."""
 
     A: Any
     b: Any
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return np.array_equal(self.A, other.A) and np.array_equal(self.b, other.b)
+
+    def __hash__(self) -> int:
+        return hash((*np.ravel(self.A).tolist(), *np.ravel(self.b).tolist()))
 
     def scores(self, F: Array) -> Array:
         """A f + b, row by row."""
@@ -171,7 +205,7 @@ class Affine(Operation):
     def code(self, parts: Sequence[Loss]) -> str:
         """loss.affine(A, b)."""
         A, b = (x.tolist() if np.ndim(x) else x for x in (self.A, self.b))
-        inner = f"({parts[0]!r})" if _is_sum(repr(parts[0])) else repr(parts[0])
+        inner = f"({parts[0]!r})" if _is_sum(repr(parts[0]), "+*") else repr(parts[0])
         return f"{inner}.affine({A!r}, {b!r})"
 
     def n_outputs(self, parts: Sequence[int]) -> int:
@@ -188,10 +222,13 @@ class Affine(Operation):
             )
         return int(self.A.shape[1])
 
-    def link(self, parts: Sequence[Loss]) -> Link | None:
-        """Map, then link."""
-        link = parts[0].find_link()
-        return None if link is None else lambda F: link(self.scores(F))
+    def inner_outputs(self, n_outputs: int) -> int:
+        """Return the rows of A."""
+        return n_outputs if np.ndim(self.A) == 0 else int(self.A.shape[0])
+
+    def linked(self, parts: Sequence[Loss]) -> Loss | None:
+        """Return the part: its scores are the mapped ones."""
+        return parts[0]
 
 
 @dataclass(frozen=True)
@@ -236,11 +273,10 @@ class Maximum(Operation):
         return Maximum(0.0)
 
 
-class _Expression:
-    """What expressions share."""
+class _Expression(Loss):
+    """An operation on losses."""
 
     operation: Operation
-    terms: tuple[Loss, ...]
 
     name: ClassVar[str] = "expression"
 
@@ -248,25 +284,62 @@ class _Expression:
         return self.operation.code(self.terms)
 
     @property
-    def task(self) -> str:
+    def task(self) -> str:  # type: ignore[override]
         """Return that of the terms."""
         return _task(self.terms)
+
+    @property
+    def has_targets(self) -> bool:  # type: ignore[override]
+        """Return whether a term has."""
+        return any(term.has_targets for term in self.terms)
+
+    @property
+    def has_link(self) -> bool:  # type: ignore[override]
+        """Return whether the operation keeps the meaning of the scores of a term that has a link."""
+        linked = self.operation.linked(self.terms)
+        return linked is not None and linked.has_link
+
+    def link(self, F: Array) -> Array:
+        """Return the link of the term at its scores."""
+        linked = self.operation.linked(self.terms)
+        return super().link(F) if linked is None else linked.link(self.operation.scores(F))
 
     def formula(self, f: str = "f") -> str:
         """Return the formula of the whole."""
         return self.operation.formula(self.terms, f)
 
-    def find_link(self) -> Link | None:
+    def times(self, factor: float) -> Loss:
         """Ask the operation."""
-        return self.operation.link(self.terms)
+        return self.operation.times(factor, self.terms)
+
+    @property
+    def summands(self) -> tuple[Loss, ...]:
+        """Return the terms of a sum."""
+        return self.terms if self.operation.adds else (self,)
 
 
 @dataclass(frozen=True, repr=False)
-class RowExpression(_Expression, RowLoss):  # type: ignore[override]
+class RowExpression(_Expression, RowLoss):
     """An operation on row losses."""
 
     operation: Operation
-    terms: tuple[RowLoss, ...]
+    terms: tuple[RowLoss, ...] = field()
+
+    @property
+    def thread_safe(self) -> bool:  # type: ignore[override]
+        """Return whether all terms are."""
+        return all(term.thread_safe for term in self.terms)
+
+    @property
+    def has_best_shifts(self) -> bool:  # type: ignore[override]
+        """Return whether it is a multiple of a loss that has them; other expressions are searched."""
+        return self.operation.keeps_minimisers and self.terms[0].has_best_shifts
+
+    def best_shifts(self, F: Array, y: Any, weight: Array, leaf: Any, n_leaves: int) -> Array:
+        """Return those of the loss that this is a multiple of."""
+        if not self.has_best_shifts:
+            return super().best_shifts(F, y, weight, leaf, n_leaves)
+        return self.terms[0].best_shifts(F, y, weight, leaf, n_leaves)
 
     def check(self, y: Any) -> None:
         """Ask every term."""
@@ -281,66 +354,47 @@ class RowExpression(_Expression, RowLoss):  # type: ignore[override]
         """Evaluate the terms and combine."""
         return self.operation.through(F, [partial(term.evaluate, y=y) for term in self.terms])
 
-    def best_shifts(self, F: Array, y: Any, weight: Array, leaf: Any, n_leaves: int) -> Array | None:
-        """Return those of the loss that this is a multiple of; a search serves all other expressions."""
-        if not isinstance(self.operation, Multiple):
-            return None
-        return self.terms[0].best_shifts(F, y, weight, leaf, n_leaves)
-
     def constants(self, n_outputs: int) -> Constants:
         """Combine those of the terms."""
-        if isinstance(self.operation, Affine) and np.ndim(self.operation.A) == 2:
-            n_outputs = self.operation.A.shape[0]
+        n_outputs = self.operation.inner_outputs(n_outputs)
         return self.operation.constants([term.constants(n_outputs) for term in self.terms])
 
 
 @dataclass(frozen=True, repr=False)
-class Expression(_Expression, Loss):  # type: ignore[override]
+class Expression(_Expression):
     """An operation on losses of which some couple rows."""
 
     operation: Operation
-    terms: tuple[Loss, ...]
-
-    @property
-    def needs_groups(self) -> bool:  # type: ignore[override]
-        """Return whether a term needs them."""
-        return any(term.needs_groups for term in self.terms)
-
-    @property
-    def takes_groups(self) -> bool:
-        """Return whether a term can use them."""
-        return any(term.takes_groups for term in self.terms)
-
-    @property
-    def whole_groups(self) -> bool:  # type: ignore[override]
-        """Return whether a term needs all rows of a group."""
-        return any(term.whole_groups for term in self.terms)
-
-    @property
-    def reweights(self) -> bool:  # type: ignore[override]
-        """Return whether a term does."""
-        return any(term.reweights for term in self.terms)
+    terms: tuple[Loss, ...] = field()
 
     def bind(
         self, y: Any, space: FunctionSpace, n_classes: int | None = None, groups: Any = None
     ) -> BoundLoss:
-        """Bind every term; ridge terms stay symbolic."""
-        ridge = sum(term.l2 for term in self.terms if isinstance(term, Ridge))
-        terms = tuple(term for term in self.terms if not isinstance(term, Ridge))
+        """Bind every term; ridge terms become the `l2` of the objective."""
+        terms = tuple(term for term in self.terms if term.l2 == 0.0)
         if len(terms) < len(self.terms):
-            whole = terms[0] if len(terms) == 1 else _combine(self.operation, terms)
-            return whole.bind(y, space, n_classes, groups).with_l2(ridge)
-        losses = [t.bind(y, space, n_classes, groups) for t in terms if not isinstance(t, Coupling)]
+            whole = terms[0] if len(terms) == 1 else combine(self.operation, terms)
+            return whole.bind(y, space, n_classes, groups).with_l2(sum(term.l2 for term in self.terms))
+        losses = [term.bind(y, space, n_classes, groups) for term in terms if term.has_targets]
         if not losses:
             raise ValueError(
                 f"nothing in {self!r} has targets: couplings can be multiplied and added to a loss"
             )
         k = self.operation.n_outputs([loss.n_outputs for loss in losses])
-        couplings = [t.couple(space, k, groups) for t in terms if isinstance(t, Coupling)]
-        parts = (*losses, *couplings)
+        return self._composite((*losses, *self._couple_terms(space, k, groups)), space, k)
+
+    def couple(self, space: FunctionSpace, n_outputs: int, groups: Any) -> BoundLoss:
+        """Fix the rows, where no term has targets."""
+        return self._composite(self._couple_terms(space, n_outputs, groups), space, n_outputs)
+
+    def _couple_terms(self, space: FunctionSpace, n_outputs: int, groups: Any) -> tuple[BoundLoss, ...]:
+        free: list[Any] = [term for term in self.terms if not term.has_targets]
+        return tuple(term.couple(space, n_outputs, groups) for term in free)
+
+    def _composite(self, parts: tuple[BoundLoss, ...], space: FunctionSpace, n_outputs: int) -> BoundLoss:
         if any(part.l2 > 0.0 for part in parts):
             raise ValueError(f"a ridge term can only be added at the end, got {self!r}")
-        return Composite(self.operation, parts, space=space, n_outputs=k)
+        return Composite(operation=self.operation, terms=parts, space=space, n_outputs=n_outputs)
 
 
 @dataclass(frozen=True, repr=False)
@@ -348,7 +402,7 @@ class Composite(BoundLoss):
     """An operation on functionals."""
 
     operation: Operation
-    terms: tuple[BoundLoss, ...]
+    terms: tuple[BoundLoss, ...] = field()  # type: ignore[misc]
 
     def evaluate(self, F: Array) -> tuple[float, Array]:
         """Evaluate the terms and combine."""
@@ -362,16 +416,12 @@ class Composite(BoundLoss):
         """Let only equal values tie, in all terms."""
         return replace(self, operation=self.operation.sharp(), terms=tuple(t.sharp() for t in self.terms))
 
-    @property
-    def y(self) -> Any:
-        """Return the targets of the first term that has any, to start at."""
-        return next((term.y for term in self.terms if hasattr(term, "y")), None)
-
 
 class Coupling(Loss):
     """A term without targets, to be added to a loss: it only knows rows and scores."""
 
     task = "any"
+    has_targets = False
 
     @abstractmethod
     def couple(self, space: FunctionSpace, n_outputs: int, groups: Any) -> BoundLoss:
@@ -384,41 +434,15 @@ class Coupling(Loss):
         return self.couple(space, 1 if np.ndim(y) == 1 else np.shape(y)[1], groups)
 
 
-@dataclass(frozen=True, repr=False)
-class CouplingMultiple(Coupling):
-    """factor · a coupling."""
-
-    operation: Multiple
-    coupling: Coupling
-
-    name: ClassVar[str] = "multiple of a coupling"
-
-    def __repr__(self) -> str:
-        return self.operation.code([self.coupling])
-
-    @property
-    def takes_groups(self) -> bool:
-        """Ask the coupling."""
-        return self.coupling.takes_groups
-
-    def formula(self, f: str = "f") -> str:
-        """Write the factor in front."""
-        return self.operation.formula([self.coupling], f)
-
-    def couple(self, space: FunctionSpace, n_outputs: int, groups: Any) -> BoundLoss:
-        """Fix the rows."""
-        inner = self.coupling.couple(space, n_outputs, groups)
-        return Composite(self.operation, (inner,), space=space, n_outputs=n_outputs)
-
-
 @dataclass(frozen=True)
 class Ridge(Loss):
     """(l2/2) ‖f − start‖², to be added to a loss: the same as the estimators' `l2`."""
 
-    l2: float
+    l2: float = field()
 
     name: ClassVar[str] = "ridge"
     task: ClassVar[str] = "any"
+    has_targets = False
 
     def __post_init__(self) -> None:
         if not is_positive(self.l2):
@@ -434,40 +458,19 @@ class Ridge(Loss):
         """Refuse: alone it has nothing to fit."""
         raise ValueError(f"{self!r} must be added to a loss")
 
+    def times(self, factor: float) -> Ridge:
+        """Multiply the weight."""
+        return Ridge(factor * self.l2)
+
 
 def is_loss(thing: Any) -> bool:
     """Return whether it can be combined with losses."""
-    return isinstance(thing, Loss) or is_custom(thing)
+    return isinstance(thing, Loss) or can_be_loss(thing)
 
 
 def add(*losses: Any) -> Loss:
     """Return the sum; nested sums become one."""
-    terms: list[Loss] = []
-    for loss in map(as_loss, losses):
-        if isinstance(loss, RowExpression | Expression) and isinstance(loss.operation, Sum):
-            terms.extend(loss.terms)
-        else:
-            terms.append(loss)
-    return _combine(Sum(), tuple(terms))
-
-
-def scale(loss: Loss, factor: Any) -> Loss:
-    """Return a positive multiple."""
-    if not isinstance(factor, Real):
-        return NotImplemented
-    factor = float(factor)
-    if not 0 < factor < math.inf:
-        raise ValueError(f"a loss times {factor:g} is not convex: the factor must be positive")
-    if isinstance(loss, Ridge):
-        return Ridge(factor * loss.l2)
-    if isinstance(loss, Coupling):
-        return CouplingMultiple(Multiple(factor), loss)
-    if isinstance(loss, RowExpression | Expression):
-        if isinstance(loss.operation, Sum):
-            return add(*(scale(term, factor) for term in loss.terms))
-        if isinstance(loss.operation, Multiple):
-            return _combine(Multiple(factor * loss.operation.factor), loss.terms)
-    return _combine(Multiple(factor), (loss,))
+    return combine(Sum(), tuple(term for loss in map(as_loss, losses) for term in loss.summands))
 
 
 def affine(loss: Loss, A: Any, b: Any = 0.0) -> RowExpression | Expression:
@@ -478,23 +481,24 @@ def affine(loss: Loss, A: Any, b: Any = 0.0) -> RowExpression | Expression:
             wanted = "a number other than 0 or a matrix" if name == "A" else "a number or a vector"
             raise ValueError(f"`{name}` must be {wanted}, got {value.tolist()}")
     A, b = (float(x) if x.ndim == 0 else x for x in (A, b))
-    return _combine(Affine(A, b), (loss,))
+    return combine(Affine(A, b), (loss,))
 
 
 def maximum(*losses: Any) -> RowExpression | Expression:
     """max(l₁, l₂, …): of the losses of each row, or of the functionals where some couple rows."""
     if len(losses) < 2:
         raise ValueError(f"`maximum` needs two losses at least, got {losses!r}")
-    return _combine(Maximum(), tuple(map(as_loss, losses)))
+    return combine(Maximum(), tuple(map(as_loss, losses)))
 
 
-def _combine(operation: Operation, terms: tuple[Loss, ...]) -> RowExpression | Expression:
-    if not isinstance(operation, Sum) and any(isinstance(term, Ridge) for term in terms):
+def combine(operation: Operation, terms: Sequence[Loss]) -> RowExpression | Expression:
+    """Apply an operation to losses of one task."""
+    if not operation.adds and any(term.l2 > 0.0 for term in terms):
         raise ValueError(f"a ridge term can only be added, got {operation.code(terms)}")
     _task(terms)
-    if all(isinstance(term, RowLoss) for term in terms):
-        return RowExpression(operation, terms)  # type: ignore[arg-type]
-    return Expression(operation, terms)
+    if any(term.couples_rows for term in terms):
+        return Expression(operation, tuple(terms))
+    return RowExpression(operation, tuple(terms))  # type: ignore[arg-type]
 
 
 def _task(terms: Sequence[Loss]) -> str:
@@ -508,11 +512,17 @@ def _total(values: Sequence[float | None]) -> float | None:
     return None if None in values else sum(value for value in values if value is not None)
 
 
-def _is_sum(text: str) -> bool:
-    """Return whether there is a + outside of all brackets."""
+def _number(factor: float) -> str:
+    """Return a factor as Python, without a needless ".0"."""
+    short = f"{factor:g}"
+    return short if float(short) == factor else repr(factor)
+
+
+def _is_sum(text: str, operators: str = "+") -> bool:
+    """Return whether one of the operators stands outside of all brackets."""
     depth = 0
     for before, character in zip(" " + text, text, strict=False):
         depth += (character in "([|") - (character in ")]|")
-        if character == "+" and before == " " and depth <= 0:
+        if character in operators and before == " " and depth <= 0:
             return True
     return False

@@ -22,26 +22,22 @@ makes a `Loss` of it, which can be added to others and so on; estimators do that
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-from numba import njit
 from numba.core.errors import NumbaError
 
-from convexboost.core.gradients import Gradient
 from convexboost.core.protocols import Constants
 from convexboost.core.space import Array, FunctionSpace
 from convexboost.losses._groups import Groups
 from convexboost.losses._loss import Loss, RowLoss, prepare
-from convexboost.losses._objective import BoundLoss, Pointwise
-from convexboost.losses._pair_gradient import PairGradient
-from convexboost.losses._scores import Lookup
+from convexboost.losses._objective import BoundLoss
 
-#: What code may raise that is given arrays it cannot write to: NumPy and Cython, compiled code with fixed
-#: signatures, Numba, PyTorch where warnings are errors.
+#: Errors of code that is given arrays it cannot write to: of NumPy and Cython, of compiled code with fixed
+#: signatures, of Numba, and of PyTorch where warnings are errors.
 REFUSALS = (ValueError, TypeError, NumbaError, UserWarning)
 #: What the arguments of a user's methods are called.
 ARGUMENTS = {
@@ -60,8 +56,8 @@ class LossError(ValueError):
     """A loss is not what it must be; the message says what is wrong, where, and what to do."""
 
 
-def is_custom(loss: Any) -> bool:
-    """Return whether an object can serve as a loss."""
+def can_be_loss(loss: Any) -> bool:
+    """Return whether `as_loss` can make a loss of an object."""
     return any(callable(getattr(loss, name, None)) for name in ("evaluate", "total", "value"))
 
 
@@ -71,7 +67,7 @@ def as_loss(loss: Any) -> Loss:
         return loss
     if inspect.isclass(loss):
         loss = loss()
-    if not is_custom(loss):
+    if not can_be_loss(loss):
         raise ValueError(f"a loss must have a method `evaluate`, `total` or `value`, got {loss!r}")
     if hasattr(loss, "evaluate"):
         return CustomRows(loss)
@@ -85,12 +81,8 @@ def as_loss(loss: Any) -> Loss:
 
 def as_row_loss(loss: Any, user: str) -> RowLoss:
     """Make a `RowLoss` of what is given to something that needs one; `user` is its name."""
-    found = as_loss(loss)
-    if type(found).__name__ == "TorchLoss":
-        from convexboost.losses._torch import TorchRows
-
-        found = TorchRows(loss)
-    if not isinstance(found, RowLoss):
+    found = as_loss(loss).as_rows()
+    if found is None:
         raise ValueError(f"`loss` of {user} must be a loss of single rows, got {loss!r}")
     return found
 
@@ -109,10 +101,15 @@ def _differs(a: Any, b: Any) -> Any:
     return ((a != b) & ~((a != a) & (b != b))).reshape(len(a), -1).any(axis=1)
 
 
-class _Custom:
-    """What the wrappers share."""
+class CustomLoss(Loss):
+    """A user's object as a `Loss`."""
 
     user: Any
+
+    is_custom = True
+
+    def __repr__(self) -> str:
+        return f"as_loss({self.user!r})"
 
     def ask(self, method: str, *arguments: Any, **named: Any) -> Any:
         """Call a method of the user with arrays that it cannot write to; say so if it tries.
@@ -136,20 +133,29 @@ class _Custom:
         return found
 
     @property
-    def name(self) -> str:
+    def name(self) -> str:  # type: ignore[override]
         """Return the user's name for it, or that of the class."""
         return str(getattr(self.user, "name", None) or type(self.user).__name__)
 
     @property
-    def task(self) -> str:
-        """Return the user's word, else that it goes with any targets."""
+    def task(self) -> str:  # type: ignore[override]
+        """Return the user's task; without one it takes any targets."""
         return str(getattr(self.user, "task", None) or "any")
 
-    def find_link(self) -> Callable[[Array], Array] | None:
-        """Return the user's link."""
-        return None if getattr(self.user, "link", None) is None else self._link
+    @property
+    def has_link(self) -> bool:  # type: ignore[override]
+        """Return whether the user wrote a `link`."""
+        return getattr(self.user, "link", None) is not None
 
-    def _link(self, F: Array) -> Array:
+    @property
+    def has_best_constant(self) -> bool:  # type: ignore[override]
+        """Return whether the user wrote a `start`."""
+        return getattr(self.user, "start", None) is not None
+
+    def link(self, F: Array) -> Array:
+        """Return the user's link, as columns."""
+        if not self.has_link:
+            return super().link(F)
         P = np.asarray(self.ask("link", F))
         return P[:, None] if P.shape == (len(F),) and F.shape[1] == 1 else P
 
@@ -169,10 +175,10 @@ class _Custom:
                 f"`constants` of {self.name} must be a dict of some of {known}, got {found!r}"
             ) from None
 
-    def own_start(self, y: Any, space: FunctionSpace, n_outputs: int) -> Array | None:
+    def best_constant(self, y: Any, n_outputs: int, space: FunctionSpace) -> Array:
         """Return the user's start."""
-        if getattr(self.user, "start", None) is None:
-            return None
+        if not self.has_best_constant:
+            raise NotImplementedError(f"{self.name} has no `start`")
         found = np.asarray(self.ask("start", y, space.weight), float).reshape(-1)
         if found.shape != (n_outputs,) or not np.isfinite(found).all():
             raise ValueError(
@@ -181,28 +187,13 @@ class _Custom:
         return found
 
 
-@njit(cache=True, nogil=True)
-def _find_rivals(G: Array, y: Any, rivals: Any) -> bool:
-    """Write k where a row is e_k − e_y, −1 where it is 0; return False at the first that is neither."""
-    for n in range(len(G)):
-        rival, others = -1, 0.0
-        for k in range(G.shape[1]):
-            g = G[n, k]
-            others += abs(g)
-            if g == 1.0:
-                rival = k
-        if others != 0.0 and not (others == 2.0 and rival >= 0 and G[n, y[n]] == -1.0):
-            return False
-        rivals[n] = rival
-    return True
-
-
-@dataclass(frozen=True)
-class CustomRows(_Custom, RowLoss):  # type: ignore[override]
+@dataclass(frozen=True, repr=False)
+class CustomRows(CustomLoss, RowLoss):
     """A user's row losses."""
 
     user: Any
-    user_method: ClassVar[str] = "evaluate"
+
+    user_method = "evaluate"
 
     def formula(self, f: str = "f") -> str:
         """Name and arguments."""
@@ -220,25 +211,13 @@ class CustomRows(_Custom, RowLoss):  # type: ignore[override]
 
     @property
     def thread_safe(self) -> bool:  # type: ignore[override]
-        """Return the user's word; a function of its arguments is."""
+        """Return what the user declares; a function of its arguments is thread-safe."""
         return bool(getattr(self.user, "thread_safe", True))
 
-    def advance(
-        self,
-        F: Array,
-        y: Any,
-        space: FunctionSpace,
-        lookup: Lookup | None,
-        before: Gradient | None,
-        n_threads: int,
-    ) -> tuple[float, Gradient]:
-        """As every row loss; a gradient like that of the multiclass hinge is recognised and kept small."""
-        value, gradient = super().advance(F, y, space, lookup, before, n_threads)
-        if y.dtype == np.int32 and F.shape[1] > 1:
-            rivals = np.empty(len(F), np.int32)
-            if _find_rivals(gradient.values, y, rivals):
-                return value, PairGradient(rivals, y, F.shape[1], space).follow(before)
-        return value, gradient
+    @property
+    def has_prox(self) -> bool:  # type: ignore[override]
+        """Return whether the user wrote a `prox`."""
+        return getattr(self.user, "prox", None) is not None
 
     def value(self, F: Array, y: Any) -> Array:
         """Ask for the losses alone, if the user can do that."""
@@ -249,43 +228,38 @@ class CustomRows(_Custom, RowLoss):  # type: ignore[override]
             raise ValueError(f"`value` of {self.name} must have shape ({len(F)},), got {losses.shape}")
         return losses
 
-    def prox(self, F: Array, y: Any, size: float) -> Array | None:
-        """Return the user's prox, if there is one."""
-        if not hasattr(self.user, "prox"):
-            return None
+    def prox(self, F: Array, y: Any, size: float) -> Array:
+        """Return the user's prox."""
+        if not self.has_prox:
+            return super().prox(F, y, size)
         return _shaped(np.asarray(self.ask("prox", F, y, size), float), F, "prox", self.name, "scores")
 
     def constants(self, n_outputs: int) -> Constants:
         """Return the user's constants."""
         return self.declared(n_outputs)
 
-    def best_constant(self, y: Any, n_outputs: int, space: FunctionSpace) -> Array:
-        """Return the user's start, or search."""
-        own = self.own_start(y, space, n_outputs)
-        return super().best_constant(y, n_outputs, space) if own is None else own
 
-
-@dataclass(frozen=True)
-class CustomTotal(_Custom, Loss):  # type: ignore[override]
+@dataclass(frozen=True, repr=False)
+class CustomTotal(CustomLoss):
     """A user's value and partial derivatives of the whole score matrix."""
 
     user: Any
-    user_method: ClassVar[str] = "total"
+
+    user_method = "total"
 
     def formula(self, f: str = "f") -> str:
         """Name and arguments."""
         return f"{self.name}({f.upper()}, y)"
 
     @cached_property
-    def method(self) -> Callable[..., Any]:
-        """Return the user's method that takes all rows."""
-        return self.user.total
+    def _arguments(self) -> Mapping[str, inspect.Parameter]:
+        """Return the arguments of the user's method."""
+        return inspect.signature(getattr(self.user, self.user_method)).parameters
 
-    @cached_property
+    @property
     def asked(self) -> tuple[str, ...]:
         """Return which extras the method takes."""
-        parameters = inspect.signature(self.method).parameters
-        return tuple(name for name in EXTRAS if name in parameters)
+        return tuple(name for name in EXTRAS if name in self._arguments)
 
     @property
     def takes_groups(self) -> bool:
@@ -293,14 +267,10 @@ class CustomTotal(_Custom, Loss):  # type: ignore[override]
         return "groups" in self.asked or "qid" in self.asked
 
     @property
-    def needs_groups(self) -> bool:  # type: ignore[override]
+    def needs_groups(self) -> bool:
         """Return whether the method asks for groups and has no default for them."""
-        parameters = inspect.signature(self.method).parameters
-        return any(
-            parameters[name].default is inspect.Parameter.empty
-            for name in self.asked
-            if name in ("groups", "qid")
-        )
+        asked = (self._arguments[name] for name in ("groups", "qid") if name in self.asked)
+        return any(argument.default is inspect.Parameter.empty for argument in asked)
 
     def bind(
         self, y: Any, space: FunctionSpace, n_classes: int | None = None, groups: Any = None
@@ -316,7 +286,14 @@ class CustomTotal(_Custom, Loss):  # type: ignore[override]
             "group_weight": None if given is None else given.weight,
         }
         extras = {name: have[name] for name in self.asked if have[name] is not None}
-        return CustomBoundLoss(self, y, extras, space=space, n_outputs=self.count_outputs(n_outputs))
+        return CustomBoundLoss(
+            self,
+            y,
+            extras,
+            space=space,
+            n_outputs=self.count_outputs(n_outputs),
+            has_classes=self.has_classes(n_classes),
+        )
 
     def evaluate_all(self, F: Array, y: Any, extras: dict[str, Any]) -> tuple[float, Array]:
         """Return R and the partial derivatives."""
@@ -335,11 +312,38 @@ class CustomBoundLoss(BoundLoss):
 
     loss: CustomTotal
     y: Any
-    extras: dict[str, Any]
+    arguments: dict[str, Any]  #: what the method asks for beyond scores and targets
+    has_classes: bool = field(default=False, kw_only=True)
+
+    is_custom = True
+
+    @property
+    def source(self) -> CustomTotal:
+        """Return the loss."""
+        return self.loss
+
+    @property
+    def targets(self) -> Any:
+        """Return the targets."""
+        return self.y
+
+    @property
+    def extras(self) -> dict[str, Any]:
+        """Return what the method asks for beyond scores and targets."""
+        return self.arguments
+
+    @property
+    def uses_weights(self) -> bool:  # type: ignore[override]
+        """Return whether the method asks for the weights."""
+        return "weight" in self.loss.asked
+
+    def partials(self, F: Array) -> tuple[float, Array]:
+        """Ask the user."""
+        return self.loss.evaluate_all(F, self.y, self.arguments)
 
     def evaluate(self, F: Array) -> tuple[float, Array]:
         """Divide the partial derivatives by the weights."""
-        value, partials = self.loss.evaluate_all(F, self.y, self.extras)
+        value, partials = self.partials(F)
         return value, self.space.gradient(partials)
 
     def loss_constants(self) -> Constants:
@@ -348,8 +352,9 @@ class CustomBoundLoss(BoundLoss):
 
     def start(self) -> Array:
         """Return the user's start, or search."""
-        own = self.loss.own_start(self.y, self.space, self.n_outputs)
-        return self.search_start() if own is None else own
+        if self.loss.has_best_constant:
+            return self.loss.best_constant(self.y, self.n_outputs, self.space)
+        return self.search_start()
 
 
 def _pair(found: Any, method: str, name: str) -> tuple[Array, Array]:
@@ -366,17 +371,3 @@ def _shaped(G: Array, F: Array, method: str, name: str, what: str = "a gradient"
     if G.shape == (len(F),) and F.shape[1] == 1:
         return G[:, None]
     raise ValueError(f"`{method}` of {name} must return {what} of shape {F.shape} like `F`, got {G.shape}")
-
-
-def is_users(objective: BoundLoss) -> bool:
-    """Return whether a user's code takes part in an objective."""
-    if isinstance(objective, CustomBoundLoss):
-        return True
-    if isinstance(objective, Pointwise):
-        return _holds_custom(objective.loss)
-    inner = getattr(objective, "rows", None)  # of a CVaR, say
-    return any(is_users(term) for term in (*getattr(objective, "terms", ()), *([inner] if inner else [])))
-
-
-def _holds_custom(loss: Loss) -> bool:
-    return isinstance(loss, _Custom) or any(_holds_custom(term) for term in getattr(loss, "terms", ()))

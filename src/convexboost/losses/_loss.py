@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from convexboost.core.gradients import Gradient
+from convexboost.core.parameters import Parameters
 from convexboost.core.protocols import Constants
 from convexboost.core.space import Array, FunctionSpace
 from convexboost.core.tolerances import blocks
@@ -26,30 +27,82 @@ def is_positive(number: Any) -> bool:
     return isinstance(number, Real) and 0 < float(number) < math.inf
 
 
-class Loss(ABC):
-    """What a user names or gives: it meets targets and becomes a convex functional of the scores.
+class Loss(Parameters, ABC):
+    """A convex loss before it has met targets; `bind` makes a convex functional of the scores of it.
 
     Losses can be added, multiplied by positive numbers, composed with affine maps of the scores
     (`loss.affine(A, b)`), and combined by `maximum`; they print as formulas.
+
+    What a loss needs and what it can do is declared by class attributes.  Unless a class says otherwise, a
+    loss made of others (`terms`) needs what one of them needs.
     """
 
     name: ClassVar[str]
-    #: The method with the value and the gradient that a user wrote; "" for losses of the library.
-    user_method: ClassVar[str] = ""
     #: "regression": y is (n, k) floats; "classification": class numbers 0 … K − 1, K outputs; "binary": two
-    #: classes, one output; "ranking": (n, 1) grades, one output; "any": whatever it meets.
+    #: classes, one output; "ranking": (n, 1) grades, one output; "any": all of these.
     task: ClassVar[str]
-    #: Whether `bind` needs `groups`.
-    needs_groups: bool = False
-    #: Whether the rows of a group only make sense together: then early stopping holds out whole groups.
-    whole_groups: bool = False
-    #: Whether some rows or groups alone decide R, now these, now those: to lower it at once is no way.
-    reweights: bool = False
+    #: The losses it is made of.
+    terms: tuple[Loss, ...] = ()
+    #: Whether R is more than a mean of losses of single rows.
+    couples_rows: bool = True
+    #: Whether it compares scores with targets.  Terms that do not can only be added to a loss.
+    has_targets: bool = True
+    #: The weight of a ridge term.
+    l2: float = 0.0
+    #: Whether `link` turns scores into what they stand for.
+    has_link: bool = False
+    #: Whether there is a formula for the best constant, where training starts.
+    has_best_constant: bool = False
+    #: The name of the loss to use instead of one for two classes if there are more.
+    multiclass: str = "softmax"
+    #: The method that a user wrote; "" for a loss of the library.
+    user_method: str = ""
+
+    @property
+    def needs_groups(self) -> bool:
+        """Return whether `bind` needs `groups`."""
+        return any(term.needs_groups for term in self.terms)
 
     @property
     def takes_groups(self) -> bool:
         """Return whether `bind` can use `groups`."""
-        return self.needs_groups
+        return self.needs_groups or any(term.takes_groups for term in self.terms)
+
+    @property
+    def whole_groups(self) -> bool:
+        """Return whether the rows of a group only make sense together: they are then held out together."""
+        return any(term.whole_groups for term in self.terms)
+
+    @property
+    def reweights(self) -> bool:
+        """Return whether R is a mean over the worst rows or groups only.
+
+        The worst ones change from round to round, so a step that must lower R gets stuck.
+        """
+        return any(term.reweights for term in self.terms)
+
+    @property
+    def one_target(self) -> bool:
+        """Return whether there is one target per row however many outputs the model has."""
+        return any(term.one_target for term in self.terms)
+
+    @property
+    def positive_only(self) -> bool:
+        """Return whether targets must not be negative."""
+        return any(term.positive_only for term in self.terms)
+
+    @property
+    def is_custom(self) -> bool:
+        """Return whether a user's code takes part."""
+        return any(term.is_custom for term in self.terms)
+
+    def has_classes(self, n_classes: int | None) -> bool:
+        """Return whether the targets are class numbers; `n_classes` is None where they are not labels."""
+        return self.task in ("classification", "binary") or (self.task == "any" and n_classes is not None)
+
+    def as_rows(self) -> RowLoss | None:
+        """Return it as a loss of single rows; None where it is not one."""
+        return None
 
     @abstractmethod
     def bind(
@@ -61,12 +114,15 @@ class Loss(ABC):
         """Return the loss as a formula in y and the scores, called `f`."""
         return f"{self.name}({f}, y)"
 
-    def find_link(self) -> Callable[[Array], Array] | None:
-        """Return the map from scores to what they stand for (see `LinkLoss`), if there is one."""
-        return None
+    def link(self, F: Array) -> Array:
+        """Return what the scores stand for: (n, K) probabilities, or (n, k) predictions."""
+        raise NotImplementedError(f"{self.name} has no link")
 
     def __str__(self) -> str:
         return self.formula()
+
+    def __sklearn_clone__(self) -> Self:
+        return copy.deepcopy(self)
 
     def __add__(self, other: Any) -> Loss:
         from convexboost.losses import _calculus
@@ -79,11 +135,24 @@ class Loss(ABC):
         return _calculus.add(other, self) if _calculus.is_loss(other) else NotImplemented
 
     def __mul__(self, factor: float) -> Loss:
-        from convexboost.losses import _calculus
-
-        return _calculus.scale(self, factor)
+        if not isinstance(factor, Real):
+            return NotImplemented
+        if not is_positive(factor):
+            raise ValueError(f"a loss times {float(factor):g} is not convex: the factor must be positive")
+        return self.times(float(factor))
 
     __rmul__ = __mul__
+
+    def times(self, factor: float) -> Loss:
+        """Return a positive multiple."""
+        from convexboost.losses import _calculus
+
+        return _calculus.combine(_calculus.Multiple(factor), (self,))
+
+    @property
+    def summands(self) -> tuple[Loss, ...]:
+        """Return the terms of a sum; any other loss is its only one."""
+        return (self,)
 
     def affine(self, A: Any, b: Any = 0.0) -> Loss:
         """l(A f + b): the loss of scores that are an affine map of the model's."""
@@ -91,16 +160,42 @@ class Loss(ABC):
 
         return _calculus.affine(self, A, b)
 
+    @classmethod
+    def examples(cls) -> tuple[Loss, ...]:
+        """Return losses of this class for the contract tests; a class that needs arguments overrides it.
+
+        tests/contracts runs over the examples of every file in this folder.  The data come from what the
+        loss declares: `task`, `one_target`, `positive_only`, and groups labelled 0, 1, 2, 3 if it
+        `takes_groups`.
+        """
+        return (cls(),)
+
 
 class RowLoss(Loss):
     """A convex function l(f, y) of one row's scores: R[F] = Σ_n p_n l(F_n, y_n).
 
-    `evaluate` returns the row losses and a row-wise subgradient, exact mates, with no weight and no 1/N.  It
-    is called on blocks of rows.
+    `evaluate` returns the row losses and a row-wise subgradient of the same function, with no weight and no
+    1/N.  It is called on blocks of rows.
+
+    Six methods are optional, formulas for what is otherwise searched or not done.  A class that has one
+    declares it: `has_prox = True` beside `prox`.
     """
 
+    couples_rows = False
     #: Whether several threads may call `evaluate` and `prox` at once, on different rows.
     thread_safe: bool = True
+    #: Whether one output's second derivative depends on the other outputs (`damped_newton`).
+    couples_outputs: bool = False
+
+    has_best_shifts: bool = False
+    has_curvatures: bool = False
+    has_prox: bool = False
+    has_support: bool = False
+    has_pieces: bool = False
+
+    def as_rows(self) -> RowLoss:
+        """Return itself."""
+        return self
 
     @abstractmethod
     def evaluate(self, F: Array, y: Any) -> tuple[Array, Array]:
@@ -110,46 +205,39 @@ class RowLoss(Loss):
     def constants(self, n_outputs: int) -> Constants:
         """Return what is known of R for this many outputs."""
 
-    def best_constant(self, y: Any, n_outputs: int, space: FunctionSpace) -> Array:
-        """Minimise R over constant functions, shape (n_outputs,); by a search where there is no formula."""
-        # Rows with the same targets have the same losses.
-        distinct, inverse = np.unique(y, return_inverse=True, axis=0)
-        weights = FunctionSpace(space.masses(inverse.ravel()))
-        objective = Pointwise(self, distinct, space=weights, n_outputs=n_outputs)
-        return objective.search_start()
-
     def value(self, F: Array, y: Any) -> Array:
         """Return the losses alone."""
         return self.evaluate(F, y)[0]
 
-    def prox(self, F: Array, y: Any, size: float) -> Array | None:
-        """argmin_f l(f, y) + ‖f − F‖²/(2 size), row by row; None for a loss without a formula."""
-        return None
+    def best_constant(self, y: Any, n_outputs: int, space: FunctionSpace) -> Array:
+        """Minimise R over constant functions, shape (n_outputs,).  Optional: else it is searched."""
+        raise NotImplementedError(f"{self.name} has no formula for the best constant")
 
-    def support(self, U: Array, F: Array, y: Any) -> tuple[Array, Array] | None:
-        """Return about U, as slopes u that the loss has somewhere, and −l*(u) + ⟨u, F⟩; None: no formula.
+    def best_shifts(self, F: Array, y: Any, weight: Array, leaf: Any, n_leaves: int) -> Array:
+        """Return what to add to the scores of each leaf to minimise its loss.  Optional."""
+        raise NotImplementedError(f"{self.name} has no formula for the values of leaves")
 
-        l* is the conjugate: l(f, y) ≥ ⟨u, f⟩ − l*(u) for every f, and no larger constant will do.
-        """
-        return None
-
-    def pieces(self, y: Any, n_outputs: int, space: FunctionSpace) -> Pieces | None:
-        """Return R as a piecewise linear functional, None if it is not one."""
-        return None
-
-    #: Whether the outputs of a row have more to do with each other than that they are in one loss.
-    couples_outputs: ClassVar[bool] = False
-
-    def curvatures(self, y: Any, G: Array) -> Array | None:
-        """Return the second derivatives, output by output, from the gradient; None: none that are of use.
+    def curvatures(self, y: Any, G: Array) -> Array:
+        """Return the second derivatives, output by output, from the gradient.  Optional.
 
         For a Newton step in each leaf they must not change faster than exp: |l‴| ≤ l″ (`damped_newton`).
         """
-        return None
+        raise NotImplementedError(f"{self.name} has no second derivatives for Newton steps")
 
-    def best_shifts(self, F: Array, y: Any, weight: Array, leaf: Any, n_leaves: int) -> Array | None:
-        """Return what to add to the scores of each leaf to make its loss smallest; None: no formula."""
-        return None
+    def prox(self, F: Array, y: Any, size: float) -> Array:
+        """argmin_f l(f, y) + ‖f − F‖²/(2 size), row by row.  Optional."""
+        raise NotImplementedError(f"{self.name} has no formula for its prox")
+
+    def support(self, U: Array, F: Array, y: Any) -> tuple[Array, Array]:
+        """Return u ≈ U, slopes that the loss has somewhere, and −l*(u) + ⟨u, F⟩.  Optional.
+
+        l* is the conjugate: l(f, y) ≥ ⟨u, f⟩ − l*(u) for every f, and no larger constant will do.
+        """
+        raise NotImplementedError(f"{self.name} has no formula for its conjugate")
+
+    def pieces(self, y: Any, n_outputs: int, space: FunctionSpace) -> Pieces:
+        """Return R as a piecewise linear functional.  Optional."""
+        raise NotImplementedError(f"{self.name} is not piecewise linear")
 
     def check(self, y: Any) -> None:
         """Raise ValueError for targets outside the domain of the loss."""
@@ -169,7 +257,7 @@ class RowLoss(Loss):
     ) -> tuple[float, Gradient]:
         """F += table[codes], then R and a subgradient at the new F.
 
-        A loss with a kernel does this in one pass, and says what changed since the subgradient `before`.
+        A loss with a kernel does this in one pass.  `before` is the last subgradient where that is kept.
         """
         if lookup is not None:
             add_lookup(F, *lookup, 0, len(F))
@@ -191,19 +279,13 @@ class RowLoss(Loss):
         """Check the targets and fix them."""
         y, n_outputs = prepare(self, y, space, n_classes)
         self.check(y)
-        return Pointwise(self, y, space=space, n_outputs=self.count_outputs(n_outputs))
-
-
-class LinkLoss(RowLoss):
-    """A loss whose scores stand for something else: class probabilities, a mean, sorted quantiles."""
-
-    @abstractmethod
-    def link(self, F: Array) -> Array:
-        """Return what the scores stand for: (n, K) probabilities, or (n, k) predictions."""
-
-    def find_link(self) -> Callable[[Array], Array] | None:
-        """Return `link`."""
-        return self.link
+        return Pointwise(
+            self,
+            y,
+            space=space,
+            n_outputs=self.count_outputs(n_outputs),
+            has_classes=self.has_classes(n_classes),
+        )
 
 
 def prepare(loss: Loss, y: Any, space: FunctionSpace, n_classes: int | None) -> tuple[Any, int]:
@@ -211,13 +293,13 @@ def prepare(loss: Loss, y: Any, space: FunctionSpace, n_classes: int | None) -> 
     y = np.asarray(y)
     if len(y) != space.n_samples:
         raise ValueError(f"`y` must have {space.n_samples} rows like `X`, got {len(y)}")
-    if loss.task in ("classification", "binary") or (loss.task == "any" and n_classes is not None):
+    if loss.has_classes(n_classes):
         if n_classes is None:
             n_classes = max(int(y.max()) + 1, 2)
         if loss.task == "binary" and n_classes != 2:
-            instead = getattr(loss, "multiclass", "")
-            hint = f": use {instead!r}" if instead else ""
-            raise ValueError(f"`loss` {loss.name!r} is for two classes, but `y` has {n_classes}{hint}")
+            raise ValueError(
+                f"`loss` {loss.name!r} is for two classes, but `y` has {n_classes}: use {loss.multiclass!r}"
+            )
         return y.astype(np.int32, copy=False), 1 if loss.task == "binary" else n_classes
     y = np.ascontiguousarray(y.reshape(len(y), -1), float)
     if not np.isfinite(y).all():

@@ -15,16 +15,14 @@ class MarginLoss(RowLoss):
     """l(f, y) = φ(m), m = f if y is 1 and −f if y is 0: one score for two classes."""
 
     task: ClassVar[str] = "binary"
-    #: The name of the loss to use instead with more classes.
-    multiclass: ClassVar[str]
 
     @abstractmethod
     def of_margin(self, margin: Array) -> tuple[Array, Array]:
         """Return φ and a subgradient of it, for margins of any shape."""
 
-    def prox_margin(self, margin: Array, size: float) -> Array | None:
-        """argmin_m φ(m) + (m − margin)²/(2 size), if there is a formula."""
-        return None
+    def prox_margin(self, margin: Array, size: float) -> Array:
+        """argmin_m φ(m) + (m − margin)²/(2 size), where `has_prox`."""
+        raise NotImplementedError(f"{self.name} has no formula for its prox")
 
     def evaluate(self, F: Array, y: Any) -> tuple[Array, Array]:
         """Return φ(m), and its slope turned back to f."""
@@ -32,11 +30,10 @@ class MarginLoss(RowLoss):
         losses, slope = self.of_margin(sign * F)
         return losses[:, 0], sign * slope
 
-    def prox(self, F: Array, y: Any, size: float) -> Array | None:
+    def prox(self, F: Array, y: Any, size: float) -> Array:
         """Move the margin."""
         sign = signs(y)
-        found = self.prox_margin(sign * F, size)
-        return None if found is None else sign * found
+        return sign * self.prox_margin(sign * F, size)
 
     def check(self, y: Any) -> None:
         """Refuse what is neither 0 nor 1."""

@@ -29,16 +29,19 @@ CLOSE, FAR = 1e-12, 1e18
 FLAT = 1e-13
 
 
-def lowest(evaluate: Callable[[Array], tuple[Any, Array]], shape: tuple[int, ...], targets: Any) -> Any:
+def lowest(
+    evaluate: Callable[[Array], tuple[Any, Array]], shape: tuple[int, ...], targets: Array | None
+) -> Any:
     """Return the smallest losses of scores that are free: one for each row, or a single one of all rows.
 
     `evaluate` returns losses and a subgradient.  Each score is moved on its own to where its slope changes
     its sign.  That is exact for a sum of functions of one score each, and where the smallest loss of a row is
-    at its targets.  Only slopes decide where to look, so a constant in the loss changes nothing.
+    at its `targets` (None: there are none, or they are classes).  Only slopes decide where to look, so a
+    constant in the loss changes nothing.
     """
     with np.errstate(all="ignore"):
         best, origin = np.array(math.inf), np.zeros(shape)
-        if targets.dtype.kind == "f" and targets.shape == shape:
+        if targets is not None and targets.shape == shape:
             best, slopes = evaluate(targets.copy())
             origin = np.where(slopes == 0.0, targets, origin)
         losses, first = evaluate(origin.copy())

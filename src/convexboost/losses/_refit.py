@@ -1,36 +1,242 @@
-"""The leaf values that lower an objective most, by search: where there is no formula for them."""
+"""The leaf refit: new values for the leaves of a tree, such that R is about as small as they can make it.
+
+`refit` takes a direction with one hypothesis that is constant on leaves, and returns the same hypothesis with
+other values.  The values are −shifts: a move by −1 times the refitted direction adds a shift to the scores of
+each leaf.  `best_shifts` finds them in one of five ways, the first that applies.
+
+1. Rows are coupled, so leaves are too: a **proximal step** in the values of all leaves at once
+   (`proximal_step`).
+
+In the others R is a sum over the leaves, and each leaf has a problem of its own:
+
+2. The loss has a **formula** for the best shift: medians of the residuals, say.
+3. It has a formula and there is a ridge term: in each output the minimum lies between the formula and the
+   minimum of the ridge term alone, and a search finds it.
+4. The loss has second derivatives: a **Newton step**, shortened so that R cannot rise (`damped_newton`).
+5. Else a **search along the leaf's gradient**, or along the direction found where its gradients are those of
+   an envelope: these know more of the kinks (`_Trial.search`).
+
+In 4 and 5 the value 0 counts like `PRIOR_ROWS` rows, because the best value of a pure leaf may be infinite.
+
+A hypothesis may have constraints (monotone trees).  Leaves that must have the same value then get
+`_common_value`, and the refit is given up if the constraints take away all that was gained.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from convexboost.core.gradients import Gradient
+from convexboost.core.hypotheses import Direction
 from convexboost.core.space import Array
-from convexboost.core.tolerances import ROUNDING
+from convexboost.core.tolerances import ROUNDING, SUM_BLOCK
+from convexboost.kernels import parallel
+from convexboost.kernels.leaves import add_leaf_sums, leaf_tables
+from convexboost.losses._leaves import gradient_sums, leaf_means, leaf_sums
 
-#: The value 0 counts like so many rows in a leaf whose best value is searched: a pure leaf would have none.
+if TYPE_CHECKING:
+    from convexboost.losses._objective import BoundLoss, Pointwise
+    from convexboost.losses._scores import LocalScores
+
+#: The value 0 counts like this many rows in a leaf whose best value is searched.
 PRIOR_ROWS = 1.0
-#: So much of a slope may be left: a step is a small part of the way in any case.
+#: The share of a slope that may be left by a search: a step goes only a small part of the way in any case.
 NEAR = 0.05
-#: How often an objective is evaluated at most to refit a tree.
+#: The most evaluations of an objective for one refit.
 EVALUATIONS = 8
 #: A slope this much smaller than at the start is rounding.
 FLAT = 1e-9
 
 
-class Place(NamedTuple):
-    """Where leaves are refitted."""
+@dataclass(frozen=True)
+class Leaves:
+    """The leaves of a direction, and the scores at which they are refitted."""
 
+    objective: BoundLoss
     F: Array
-    base: Array  #: what a ridge term pulls to
-    gradient: Gradient | None  #: a subgradient at F without the ridge term, if known
+    base: Array  #: the scores that a ridge term pulls to
+    leaf: Any  #: of each row
     values: Array  #: of the leaves, in the direction found
-    curvature: float  #: how R bends, in its own units
-    n_threads: int
+    curvature: float  #: a second derivative of R, for the first length that a search tries
+    gradient: Gradient | None = None  #: a subgradient at F without the ridge term, if known
+    n_threads: int = 1
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def weight(self) -> Array:
+        """Return the weights of the rows."""
+        return self.objective.space.weight
+
+    @property
+    def prior(self) -> float:
+        """Return the second derivative of the rows that the value 0 counts like."""
+        return PRIOR_ROWS * self.objective.space.row * self.curvature
+
+
+def refit(scores: LocalScores, direction: Direction) -> Direction | None:
+    """Return the direction with leaf values that make R[F − direction] about as small as they can.
+
+    None where it has no leaves, or constraints on them leave nothing to gain that way.
+    """
+    if len(direction.terms) != 1:
+        return None
+    ((weight, h),) = direction.terms
+    found = h.leaves(scores.inputs)
+    if found is None:
+        return None
+    leaves = scores.leaves(found[0], weight * found[1])
+    shifts = best_shifts(leaves)
+    refitted = h.with_values(-shifts, partial(_common_value, leaves, shifts))
+    values = refitted.leaves(scores.inputs)[1]  # type: ignore[index]
+    result = Direction(((1.0, refitted),), math.nan)  # not a projection, so its length is not needed
+    if not np.array_equal(values, -shifts) and not scores.along(result)(-1.0) <= scores.value():
+        return None
+    return result
+
+
+def best_shifts(leaves: Leaves) -> Array:
+    """Return what to add to the scores of each leaf to lower R."""
+    rows = leaves.objective.by_rows
+    if rows is None:
+        return _proximal(leaves)
+    if rows.loss.has_best_shifts:
+        formula = rows.loss.best_shifts(leaves.F, rows.y, leaves.weight, leaves.leaf, len(leaves))
+        return formula if leaves.objective.l2 == 0.0 else _between(formula, leaves, rows)
+    if rows.loss.has_curvatures:
+        return _newton(leaves, rows)
+    return _along_gradient(leaves, rows)
+
+
+def _common_value(leaves: Leaves, shifts: Array, chosen: Any, k: int) -> float:
+    """Return the best value, in output k, that the chosen leaves can have in common.
+
+    Where there is no formula for it, the mean of their best values.
+    """
+    rows, weight = leaves.objective.by_rows, leaves.weight
+    if rows is not None and rows.loss.has_best_shifts and leaves.objective.l2 == 0.0:
+        inside = np.flatnonzero(np.isin(leaves.leaf, chosen))
+        one = np.zeros(len(inside), np.int64)
+        found = rows.loss.best_shifts(leaves.F[inside], rows.y[inside], weight[inside], one, 1)
+        return -float(found[0, k])
+    mass = np.bincount(leaves.leaf, weight, len(leaves))[chosen]
+    return -float(np.average(shifts[chosen, k], weights=np.maximum(mass, 1e-300)))
+
+
+# -- five ways ----------------------------------------------------------------------------------------------
+
+
+def _proximal(leaves: Leaves) -> Array:
+    """Lower R in the values of all leaves at once."""
+    objective, leaf, l2, weight = leaves.objective, leaves.leaf, leaves.objective.l2, leaves.weight
+    mass = np.bincount(leaf, weight, len(leaves)).astype(float, copy=False)
+
+    def risk(shifts: Array) -> tuple[float, Array]:
+        F = leaves.F + shifts[leaf]
+        value, G = objective.evaluate(F)
+        value += l2 / 2 * objective.space.norm(F - leaves.base) ** 2
+        return value, leaf_means(G + l2 * (F - leaves.base), weight, leaf, len(leaves))
+
+    return proximal_step(risk, mass, objective.n_outputs, 1.0 / leaves.curvature)
+
+
+def _between(formula: Array, leaves: Leaves, rows: Pointwise) -> Array:
+    """Search between the formula and the minimum of the ridge term.
+
+    Losses with a formula are sums over the outputs, so each output is searched on its own.
+    """
+    trial = _Trial(leaves, rows, prior=0.0)  # the best values are finite
+    ridge = leaf_means(leaves.base - leaves.F, leaves.weight, leaves.leaf, len(leaves))
+    ends = np.minimum(formula, ridge), np.maximum(formula, ridge)
+    return trial.search(np.where(trial.slopes_at_zero > 0.0, *ends), 1.0, apart=True)
+
+
+def _newton(leaves: Leaves, rows: Pointwise) -> Array:
+    """Make a damped Newton step from the sums of first and second derivatives in each leaf."""
+    G, l2, leaf = _gradient(leaves, rows).values, leaves.objective.l2, leaves.leaf
+    starts = range(0, len(G), SUM_BLOCK)
+    parts = [[leaf_tables(len(leaves), G.shape[1]) for _ in range(2)] for _ in starts]
+
+    def task(first: int, last: int) -> None:
+        for b in range(first, last):
+            block = slice(starts[b], starts[b] + SUM_BLOCK)
+            slopes, curvatures = G[block], rows.loss.curvatures(rows.y[block], G[block])
+            if l2 > 0.0:
+                slopes = slopes + l2 * (leaves.F[block] - leaves.base[block])
+                curvatures = curvatures + l2
+            for order, found in enumerate((slopes, curvatures)):
+                add_leaf_sums(leaf[block], leaves.weight[block], found, parts[b][order])
+
+    parallel.run(task, len(starts), 8.0 * G.size, leaves.n_threads)
+    first, second = np.sum(parts, axis=(0, 2))[:, :, 1:]
+    return damped_newton(first, second, leaves.prior, rows.loss.couples_outputs)
+
+
+def _along_gradient(leaves: Leaves, rows: Pointwise) -> Array:
+    """Search along the gradient of each leaf, or along the direction found."""
+    trial, first = _Trial(leaves, rows, leaves.prior), 1.0 / leaves.curvature
+    toward = -trial.slopes_at_zero / np.maximum(trial.mass, 1e-300)
+    if leaves.objective.envelope > 0.0:
+        toward = -leaves.values
+    if rows.n_outputs > 1 and not rows.has_classes:
+        # Outputs with targets of their own may be far from them in different units, so each is searched on
+        # its own first.  As a rule that is the minimum; if it is not, the search below keeps R from rising.
+        toward, first = trial.search(toward, first, apart=True), 1.0
+    return trial.search(toward, first)
+
+
+class _Trial:
+    """Scores that are moved leaf by leaf, and the slopes of R there."""
+
+    def __init__(self, leaves: Leaves, rows: Pointwise, prior: float) -> None:
+        self.leaves, self.rows, self.prior = leaves, rows, prior
+        self.gradient = _gradient(leaves, rows)
+        sums = self._sums(leaves.F)
+        self.mass, self.slopes_at_zero = sums[:, :1], sums[:, 1:]
+        self.F, self.shifts = leaves.F.copy(), np.zeros((len(leaves), rows.n_outputs))
+
+    def _sums(self, F: Array) -> Array:
+        """Return the weight of each leaf and, behind it, the sums of the gradient at F."""
+        leaves, l2 = self.leaves, self.leaves.objective.l2
+        sums = gradient_sums(self.gradient, leaves.leaf, len(leaves))
+        if l2 > 0.0:
+            sums[:, 1:] += l2 * leaf_sums(F - leaves.base, leaves.weight, leaves.leaf, len(leaves))[:, 1:]
+        return sums
+
+    def slopes(self, shifts: Array) -> Array:
+        """Move there, in the pass that evaluates the loss, and return the slopes in each leaf."""
+        move = (self.leaves.leaf, shifts - self.shifts)
+        self.gradient = self.rows.advance(self.F, move, self.gradient, self.leaves.n_threads)[1]
+        self.shifts = shifts
+        return self._sums(self.F)[:, 1:] + self.prior * shifts
+
+    def search(self, toward: Array, first: float, apart: bool = False) -> Array:
+        """Return the best multiple of a direction in each leaf or, `apart`, in each leaf and output.
+
+        `first` is the first multiple that is tried.
+        """
+
+        def along(slopes: Array) -> Array:
+            return (toward * slopes).ravel() if apart else (toward * slopes).sum(axis=1)
+
+        def slopes(steps: Array) -> Array:
+            return along(self.slopes(steps.reshape(len(toward), -1) * toward))
+
+        return roots(slopes, along(self.slopes_at_zero), first).reshape(len(toward), -1) * toward
+
+
+def _gradient(leaves: Leaves, rows: Pointwise) -> Gradient:
+    return leaves.gradient or rows.advance(leaves.F.copy(), None, None, leaves.n_threads)[1]
+
+
+# -- the arithmetic -----------------------------------------------------------------------------------------
 
 
 def damped_newton(first: Array, second: Array, prior: float, coupled: bool) -> Array:
@@ -56,9 +262,9 @@ def roots(
     """Return a root ≥ 0 of each of many non-decreasing functions, by a few evaluations of them all.
 
     `at_zero` are their values at 0.
-    Found is where at most a share `near` of the value at 0 is left.  It is never beyond the root (but for
-    rounding), so that a convex function with these slopes has not risen; one without a root in sight stops at
-    the last point tried, one that is not negative at 0 stays there.
+    A point counts as the root where at most a share `near` of the value at 0 is left.  It is never beyond the
+    root (but for rounding), so that a convex function with these slopes has not risen.  A function without a
+    root in sight stops at the last point tried; one that is not negative at 0 stays there.
     """
     count, low_slope = len(at_zero), at_zero
     low, high, at = np.zeros(count), np.full(count, np.inf), np.full(count, first)

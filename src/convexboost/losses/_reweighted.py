@@ -1,9 +1,8 @@
-"""Losses that look at the row losses and decide which rows count: R[F] = max_q Σ_n q_n l(F_n, y_n)."""
+"""Losses that weigh rows by their losses: R[F] = max_q Σ_n q_n l(F_n, y_n)."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -24,6 +23,11 @@ class Reweighting(Loss):
     loss: RowLoss
     reweights = True
 
+    @property
+    def terms(self) -> tuple[Loss, ...]:  # type: ignore[override]
+        """Return the row loss."""
+        return (self.loss,)
+
     def _find_loss(self) -> None:
         found = resolve("loss", self.loss, available("convexboost.losses"))
         object.__setattr__(self, "loss", as_row_loss(found, type(self).__name__))
@@ -33,9 +37,19 @@ class Reweighting(Loss):
         """Return that of the row loss."""
         return self.loss.task
 
-    def find_link(self) -> Callable[[Array], Array] | None:
+    @property
+    def has_link(self) -> bool:  # type: ignore[override]
+        """Return whether the row loss has one."""
+        return self.loss.has_link
+
+    @property
+    def multiclass(self) -> str:  # type: ignore[override]
+        """Return that of the row loss."""
+        return self.loss.multiclass
+
+    def link(self, F: Array) -> Array:
         """Return that of the row loss: the scores stand for the same."""
-        return self.loss.find_link()
+        return self.loss.link(F)
 
 
 @dataclass(frozen=True, repr=False)
@@ -54,13 +68,8 @@ class Reweighted(BoundLoss):
         """Return R and the ratios."""
 
     @property
-    def y(self) -> Any:
-        """Return the targets."""
-        return self.rows.y
-
-    @property
-    def terms(self) -> tuple[BoundLoss, ...]:
-        """Return what it is made of."""
+    def terms(self) -> tuple[BoundLoss, ...]:  # type: ignore[override]
+        """Return the row losses."""
         return (self.rows,)
 
     def kinds(self) -> NDArray[Any]:
@@ -72,7 +81,7 @@ class Reweighted(BoundLoss):
         return replace(self, rows=replace(self.rows, y=self.rows.y[rows], space=space), space=space)
 
     def start(self) -> Array:
-        """Search with one row of each kind: few, where the targets are classes."""
+        """Search with one row of each kind; there are few kinds where the targets are classes."""
         _, first, kind = np.unique(self.kinds(), axis=0, return_index=True, return_inverse=True)
         return self.take(first, FunctionSpace(self.space.masses(kind.ravel()))).search_start()
 
@@ -85,11 +94,11 @@ class Reweighted(BoundLoss):
         return self.reweight(self.rows.lowest_losses())[0]
 
     def value(self, F: Array) -> float:
-        """R[F] without the ridge term."""
+        """R[F]."""
         return self.reweight(self.rows.loss.value(F, self.rows.y))[0]
 
     def evaluate(self, F: Array) -> tuple[float, Array]:
-        """R[F] and a subgradient, without the ridge term."""
+        """R[F] and a subgradient."""
         losses, G = self.rows.losses(F)
         value, ratios = self.reweight(losses)
         return value, ratios[:, None] * G

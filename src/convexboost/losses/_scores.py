@@ -11,13 +11,13 @@ import numpy as np
 
 from convexboost.core.gradients import Gradient, RidgeGradient
 from convexboost.core.hypotheses import Direction, Move
-from convexboost.core.protocols import Constants, Ray
+from convexboost.core.protocols import Constants, PreparedInputs, Ray
 from convexboost.core.space import Array
 from convexboost.core.tolerances import BLOCK
 from convexboost.kernels import parallel
 from convexboost.kernels.lookup import add_lookup
 from convexboost.losses._reach import LEFT
-from convexboost.losses._refit import Place
+from convexboost.losses._refit import Leaves, refit
 
 if TYPE_CHECKING:
     from convexboost.losses._objective import BoundLoss
@@ -27,21 +27,22 @@ Lookup = tuple[Any, Array]
 
 
 class Snapshot(NamedTuple):
-    """Where scores were."""
+    """A state of `LocalScores`."""
 
     F: Array
-    moves: list[Move]  #: that led there, where a ridge term needs them
-    loss: float | None = None  #: R[F] without the ridge term: evaluated anew it may be rounded differently
+    moves: list[Move]  #: from the start to F, where a ridge term needs them
+    loss: float | None = None  #: R[F] without the ridge term: another evaluation may round differently
 
 
 class LocalScores:
     """F in the memory of this process.
 
-    A move is not carried out before R is asked for: then the scores are moved and evaluated in one pass.
+    A move is carried out when R is needed: the scores are then moved and evaluated in one pass.
     """
 
-    def __init__(self, objective: BoundLoss, inputs: Any, base: Array) -> None:
+    def __init__(self, objective: BoundLoss, inputs: PreparedInputs | None, base: Array) -> None:
         self.objective, self.inputs = objective, inputs
+        self.n_threads = 1 if inputs is None else inputs.n_threads
         self.base = np.broadcast_to(base, (objective.space.n_samples, objective.n_outputs))
         self._F = self.base.copy()
         self._pending: Lookup | None = None
@@ -49,8 +50,8 @@ class LocalScores:
         self._evaluated: tuple[float, Gradient] | None = None
         self._loss: float | None = None  #: R[F] without the ridge term, if known
         self._has_moved = False
-        self._plain: Gradient | None = None  #: the subgradient of the loss itself: no envelope, no ridge
-        self._moves: list[Move] = []  #: all of them, where a ridge term needs them
+        self._plain: Gradient | None = None  #: a subgradient of the loss: no envelope, no ridge term
+        self._moves: list[Move] = []  #: all so far, where a ridge term needs them
 
     @property
     def constants(self) -> Constants:
@@ -92,7 +93,7 @@ class LocalScores:
         value = self.value()
         assert self._plain is not None
         assert self._loss is not None
-        gap = self.objective.gap_within_reach(self._F, self._loss, self._plain, self._n_threads)
+        gap = self.objective.gap_within_reach(self._F, self._loss, self._plain, self.n_threads)
         return gap + (value - self._loss)
 
     def along(self, direction: Direction) -> Ray:
@@ -110,7 +111,7 @@ class LocalScores:
         )
 
     def _rows_of(self, direction: Direction) -> Callable[[slice], Array]:
-        """Return the direction at a block of rows; one that is a table is looked up there and then."""
+        """Return a function that gives the direction at a block of rows."""
         lookup = direction.lookup(self.inputs)
         if lookup is not None:
             codes, table = lookup
@@ -126,29 +127,13 @@ class LocalScores:
 
     def refitted(self, direction: Direction) -> Direction | None:
         """Return the same leaves with the values that lower R most."""
-        leaves = direction.terms[0][1].leaves(self.inputs) if len(direction.terms) == 1 else None
-        if leaves is None:
-            return None
-        (weight, h), (leaf, values) = direction.terms[0], leaves
-        shifts = self.objective.best_shifts(self._place(weight * values), leaf, len(values))
+        return refit(self, direction)
 
-        def pooled(leaves: Any, k: int) -> float:
-            shift = self.objective.best_shift(self.F, leaf, leaves)
-            if shift is None:  # the nearest to the best of each
-                mass = np.bincount(leaf, self.objective.space.weight, len(shifts))[leaves]
-                return -float(np.average(shifts[leaves, k], weights=np.maximum(mass, 1e-300)))
-            return -float(shift[k])
-
-        refitted = h.with_values(-shifts, pooled)
-        values = refitted.leaves(self.inputs)[1]  # type: ignore[index]
-        found = Direction(((1.0, refitted),), math.nan)  # no projection: nobody asks for its length
-        if not np.array_equal(values, -shifts) and not self.along(found)(-1.0) <= self.value():
-            return None  # constraints took away what the leaves had gained
-        return found
-
-    def _place(self, values: Array) -> Place:
+    def leaves(self, leaf: Any, values: Array) -> Leaves:
+        """Return leaves at the current scores."""
         self._evaluate()
-        return Place(self.F, self.base, self._plain, values, self._curvature, self._n_threads)
+        F, base = self.F, self.base
+        return Leaves(self.objective, F, base, leaf, values, self._curvature, self._plain, self.n_threads)
 
     @cached_property
     def _curvature(self) -> float:
@@ -183,7 +168,7 @@ class LocalScores:
         self._pending = self._before = self._evaluated = self._plain = None
 
     def _total(self, share: Callable[[BoundLoss, slice], float]) -> float:
-        """Add up what each block of rows has to say: all that is not F itself stays small."""
+        """Add up one number per block of rows: temporary arrays stay small."""
         return sum(share(part, rows) for rows, part in self.objective.parts())
 
     def _value(self, at: Callable[[slice], Array]) -> float:
@@ -198,7 +183,7 @@ class LocalScores:
 
     def _smooth(self, value: float, gradient: Gradient) -> Gradient:
         """Return the gradient of the Moreau envelope: the mean of subgradients on the way to the prox."""
-        objective, n_threads = self.objective, self._n_threads
+        objective, n_threads = self.objective, self.n_threads
         gap = objective.gap(self._F, value, gradient, n_threads)
         if gap == 0.0 or gradient.norm == 0.0:
             return gradient
@@ -215,18 +200,16 @@ class LocalScores:
 
         def task(first: int, last: int) -> None:
             for rows, part in parts[first:last]:
-                X = part.prox(F[rows], size)
-                assert X is not None
-                np.subtract(F[rows], X, out=G[rows])
+                np.subtract(F[rows], part.prox(F[rows], size), out=G[rows])
                 G[rows] /= size
 
-        parallel.run(task, len(parts), 20.0 * F.size, self._n_threads if parts[0][1].thread_safe else 1)
+        parallel.run(task, len(parts), 20.0 * F.size, self.n_threads if parts[0][1].thread_safe else 1)
         return Gradient(G, self.objective.space)
 
     def _is_far(self, smooth: Gradient, gradient: Gradient) -> bool:
         """Return whether the prox of enough rows is further away than half of Polyak's step, in some output.
 
-        If not, a few rows far away may make up most of R.  As a rule the first rows are enough to tell.
+        If not, a few rows far away may make up most of R.  The first blocks of rows usually decide.
         """
         weight, far = self.objective.space.weight, np.zeros(self._F.shape[1])
         for start in range(0, len(weight), BLOCK):
@@ -237,17 +220,13 @@ class LocalScores:
                 return True
         return False
 
-    @property
-    def _n_threads(self) -> int:
-        return getattr(self.inputs, "n_threads", 1)
-
     def _evaluate(self) -> tuple[float, Gradient]:
         if self._evaluated is None:
             objective = self.objective
-            value, gradient = objective.advance(self._F, self._pending, self._before, self._n_threads)
-            if objective.observer is not None:
-                objective.observer(self._F, value, gradient, objective.envelope)
+            value, gradient = objective.advance(self._F, self._pending, self._before, self.n_threads)
             self._pending, self._before = None, gradient if gradient.is_worth_keeping else None
+            if objective.observer is not None:
+                objective.observer(objective, self._F, value, gradient)
             self._loss = value = value if self._loss is None else self._loss
             self._plain = gradient
             if objective.envelope > 0.0:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from scipy.optimize import linprog, minimize
@@ -24,7 +23,7 @@ SMALL = 1e-7
 MAX_CUTS = 60
 
 
-def minimise(risk: Risk, n_outputs: int, targets: Any = None) -> Array:
+def minimise(risk: Risk, n_outputs: int, targets: Array | None = None) -> Array:
     """Minimise R over constants, from 0; the smallest minimiser of a function of one number.
 
     A minimiser within rounding of a target is that target: there the loss has its kink, if it has one.
@@ -87,9 +86,9 @@ def _root(slope: Callable[[float], float], start: float) -> float:
     return high
 
 
-def _snap(found: Array, targets: Any) -> Array:
+def _snap(found: Array, targets: Array | None) -> Array:
     """Move to the nearest target where that is within rounding."""
-    if targets is None or targets.dtype.kind != "f" or targets.shape[1:] not in ((1,), found.shape):
+    if targets is None or targets.shape[1:] not in ((1,), found.shape):
         return found
     nearest = np.take_along_axis(targets, np.abs(targets - found).argmin(axis=0)[None], axis=0)[0]
     close = np.abs(nearest - found) <= 1e3 * TIE * np.maximum(np.abs(nearest), np.abs(found))

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -26,26 +24,25 @@ def import_torch() -> Any:
     return torch
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TorchLoss(CustomTotal):
-    """Row losses or one number, found out when it meets its targets."""
+    """A loss per row or one number for all; the first value at the targets tells which."""
 
-    user_method: ClassVar[str] = "value"
+    user_method = "value"
 
-    @cached_property
-    def method(self) -> Callable[..., Any]:
-        """Return the user's value."""
-        return self.user.value
+    def as_rows(self) -> TorchRows:
+        """Return it as a loss of single rows."""
+        return TorchRows(self.user)
 
     def bind(
         self, y: Any, space: FunctionSpace, n_classes: int | None = None, groups: Any = None
     ) -> CustomBoundLoss | Any:
-        """Find out whether it gives one loss per row or one number."""
+        """Bind it as a loss of single rows if that is what it returns."""
         whole = super().bind(y, space, n_classes, groups)
         F = np.zeros((space.n_samples, whole.n_outputs))
         found = self._value(F, whole.y, whole.extras, gradient=False)
         if found.shape == (len(F),) and not self.asked and found.ndim == 1:
-            return TorchRows(self.user).bind(y, space, n_classes, Groups.of(groups))
+            return self.as_rows().bind(y, space, n_classes, Groups.of(groups))
         return whole
 
     def evaluate_all(self, F: Array, y: Any, extras: dict[str, Any]) -> tuple[float, Array]:
@@ -65,12 +62,11 @@ class TorchLoss(CustomTotal):
         return (at, value) if gradient else value
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TorchRows(CustomRows):
     """A loss per row."""
 
-    user_method: ClassVar[str] = "value"
-
+    user_method = "value"
     thread_safe = False  # PyTorch has threads of its own
 
     def evaluate(self, F: Array, y: Any) -> tuple[Array, Array]:

@@ -19,6 +19,7 @@ class Absolute(RowLoss):
 
     name: ClassVar[str] = "absolute"
     task: ClassVar[str] = "regression"
+    has_best_constant = has_best_shifts = has_prox = has_support = has_pieces = True
 
     def formula(self, f: str = "f") -> str:
         """|f − y|."""

@@ -11,7 +11,7 @@ from convexboost.core.protocols import Constants
 from convexboost.core.space import Array, FunctionSpace
 from convexboost.core.tolerances import KINK
 from convexboost.losses._leaves import leaf_quantiles, weighted_quantile
-from convexboost.losses._loss import RowLoss, is_positive
+from convexboost.losses._loss import Loss, RowLoss, is_positive
 from convexboost.losses._pieces import Pieces
 
 
@@ -23,6 +23,7 @@ class EpsilonInsensitive(RowLoss):
 
     name: ClassVar[str] = "epsilon_insensitive"
     task: ClassVar[str] = "regression"
+    has_best_constant = has_best_shifts = has_prox = has_support = has_pieces = True
 
     def __post_init__(self) -> None:
         if self.epsilon != 0 and not is_positive(self.epsilon):
@@ -81,3 +82,8 @@ class EpsilonInsensitive(RowLoss):
             group=np.tile(np.arange(size), 3),
             weight=np.repeat(space.weight, y.shape[1]),
         )
+
+    @classmethod
+    def examples(cls) -> tuple[Loss, ...]:
+        """A narrow and a wide tube, and none."""
+        return (cls(), cls(1), cls(0))

@@ -9,19 +9,19 @@ from scipy.special import expit
 from convexboost.core.protocols import Constants
 from convexboost.core.space import Array, FunctionSpace
 from convexboost.losses._exp import exponential, prox_exponential
-from convexboost.losses._loss import LinkLoss
 from convexboost.losses._margin import MarginLoss, log_odds
 
 
 @dataclass(frozen=True)
-class Exponential(MarginLoss, LinkLoss):
+class Exponential(MarginLoss):
     """l(f, y) = exp −m, m = ±f the margin.  Neither Lipschitz nor smooth; the score is half the log-odds.
 
     Margins below −300 continue the loss by its tangent, so that values stay finite.
     """
 
     name: ClassVar[str] = "exponential"
-    multiclass: ClassVar[str] = "softmax"
+    multiclass = "softmax"
+    has_link = has_best_constant = has_curvatures = has_prox = True
 
     def formula(self, f: str = "f") -> str:
         """exp(∓f)."""

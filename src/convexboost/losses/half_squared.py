@@ -60,6 +60,7 @@ class HalfSquared(RowLoss):
 
     name: ClassVar[str] = "half_squared"
     task: ClassVar[str] = "regression"
+    has_best_constant = has_best_shifts = has_prox = True
 
     def formula(self, f: str = "f") -> str:
         """½ (f − y)²."""

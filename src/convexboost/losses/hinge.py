@@ -19,7 +19,8 @@ class Hinge(MarginLoss):
     """l(f, y) = max(0, 1 − m), m = ±f the margin.  Not smooth, ‖∇R‖ ≤ 1.  At the kink: 0."""
 
     name: ClassVar[str] = "hinge"
-    multiclass: ClassVar[str] = "multiclass_hinge"
+    multiclass = "multiclass_hinge"
+    has_best_constant = has_best_shifts = has_prox = has_support = has_pieces = True
 
     def formula(self, f: str = "f") -> str:
         """max(0, 1 ∓ f)."""

@@ -8,7 +8,8 @@ import numpy as np
 
 from convexboost.core.protocols import Constants
 from convexboost.core.space import Array, FunctionSpace
-from convexboost.losses._loss import RowLoss, is_positive
+from convexboost.losses._loss import Loss, RowLoss, is_positive
+from convexboost.losses._objective import Pointwise
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,7 @@ class Huber(RowLoss):
 
     name: ClassVar[str] = "huber"
     task: ClassVar[str] = "regression"
+    has_best_constant = has_prox = True
 
     def __post_init__(self) -> None:
         if not is_positive(self.delta):
@@ -40,9 +42,14 @@ class Huber(RowLoss):
 
     def best_constant(self, y: Any, n_outputs: int, space: FunctionSpace) -> Array:
         """Search the sign change of the slope, output by output: exact up to rounding."""
-        one = super().best_constant
-        return np.concatenate([one(y[:, [k]], 1, space) for k in range(n_outputs)])
+        outputs = (Pointwise(self, y[:, [k]], space=space, n_outputs=1) for k in range(n_outputs))
+        return np.concatenate([output.search_start() for output in outputs])
 
     def prox(self, F: Array, y: Any, size: float) -> Array:
         """Return a point between F and y, at most δ · `size` from F."""
         return F - size * ((F - y) / (1.0 + size)).clip(-self.delta, self.delta)
+
+    @classmethod
+    def examples(cls) -> tuple[Loss, ...]:
+        """A wide and a narrow middle."""
+        return (cls(), cls(0.3))

@@ -8,16 +8,16 @@ from scipy.special import expit
 
 from convexboost.core.protocols import Constants
 from convexboost.core.space import Array, FunctionSpace
-from convexboost.losses._loss import LinkLoss
 from convexboost.losses._margin import MarginLoss, log_odds
 
 
 @dataclass(frozen=True)
-class Logistic(MarginLoss, LinkLoss):
+class Logistic(MarginLoss):
     """l(f, y) = log(1 + exp −m), m = ±f the margin.  Smooth with constant ¼; the score is the log-odds."""
 
     name: ClassVar[str] = "logistic"
-    multiclass: ClassVar[str] = "softmax"
+    multiclass = "softmax"
+    has_link = has_best_constant = has_curvatures = True
 
     def formula(self, f: str = "f") -> str:
         """log(1 + exp(∓f))."""

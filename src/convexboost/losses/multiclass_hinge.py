@@ -113,6 +113,7 @@ class MulticlassHinge(RowLoss):
 
     name: ClassVar[str] = "multiclass_hinge"
     task: ClassVar[str] = "classification"
+    has_best_constant = has_prox = has_support = has_pieces = True
 
     def formula(self, f: str = "f") -> str:
         """max_k (1[k ≠ y] + f_k − f_y)."""

@@ -9,11 +9,11 @@ from scipy.special import xlogy
 from convexboost.core.protocols import Constants
 from convexboost.core.space import Array, FunctionSpace
 from convexboost.losses._exp import exponential, prox_exponential
-from convexboost.losses._loss import LinkLoss
+from convexboost.losses._loss import RowLoss
 
 
 @dataclass(frozen=True)
-class Poisson(LinkLoss):
+class Poisson(RowLoss):
     """l(f, y) = Σ_k exp f_k − y_k f_k + y_k log y_k − y_k, for counts y ≥ 0; exp f is the mean.
 
     Neither Lipschitz nor smooth.  Scores above 300 continue exp by its tangent, so that values stay finite.
@@ -21,8 +21,8 @@ class Poisson(LinkLoss):
 
     name: ClassVar[str] = "poisson"
     task: ClassVar[str] = "regression"
-    #: Whether the targets must not be negative, for scikit-learn.
-    positive_only: ClassVar[bool] = True
+    positive_only = True
+    has_link = has_best_constant = has_curvatures = has_prox = True
 
     def formula(self, f: str = "f") -> str:
         """e^f − y f + y log y − y."""

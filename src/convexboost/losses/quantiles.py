@@ -12,12 +12,12 @@ import numpy as np
 from convexboost.core.protocols import Constants
 from convexboost.core.space import Array, FunctionSpace
 from convexboost.losses._leaves import leaf_quantiles, residual_sign, weighted_quantile
-from convexboost.losses._loss import LinkLoss
+from convexboost.losses._loss import Loss, RowLoss
 from convexboost.losses._pieces import Pieces
 
 
 @dataclass(frozen=True)
-class Quantiles(LinkLoss):
+class Quantiles(RowLoss):
     """l(f, y) = Σ_k max(q_k (y − f_k), (1 − q_k) (f_k − y)): output k is the q_k-quantile of the one target.
 
     Predictions are the sorted scores: quantiles that cross are put in order, which never raises this loss
@@ -28,8 +28,8 @@ class Quantiles(LinkLoss):
 
     name: ClassVar[str] = "quantiles"
     task: ClassVar[str] = "regression"
-    #: Whether there is one target however many outputs, for scikit-learn.
-    one_target: ClassVar[bool] = True
+    one_target = True
+    has_link = has_best_constant = has_best_shifts = has_prox = has_support = has_pieces = True
 
     def __post_init__(self) -> None:
         given = self.quantiles
@@ -93,3 +93,8 @@ class Quantiles(LinkLoss):
         """−q (f − y) + max(f − y, 0)."""
         Y, below = np.tile(y, n_outputs), np.outer(space.weight, self.quantiles)
         return replace(Pieces.above(Y, 0.0, 1.0, space), constant=float(np.sum(below * Y)), linear=-below)
+
+    @classmethod
+    def examples(cls) -> tuple[Loss, ...]:
+        """Three quantiles and a single one."""
+        return (cls(), cls((0.3,)))

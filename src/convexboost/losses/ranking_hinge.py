@@ -71,8 +71,18 @@ class PairwiseHinge(BoundLoss):
     y: Array
     pairs: Pairs
 
+    @property
+    def targets(self) -> Array:
+        """Return the grades."""
+        return self.y
+
+    @property
+    def has_pieces(self) -> bool:
+        """Return True."""
+        return True
+
     def evaluate(self, F: Array) -> tuple[float, Array]:
-        """R[F] and a subgradient, without the ridge term."""
+        """R[F] and a subgradient."""
         value, gradient = self.advance(F, None, None, 1)
         return value, gradient.values
 

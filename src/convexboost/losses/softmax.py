@@ -11,7 +11,7 @@ from convexboost.core.gradients import Gradient
 from convexboost.core.protocols import Constants
 from convexboost.core.space import Array, FunctionSpace
 from convexboost.kernels import parallel
-from convexboost.losses._loss import LinkLoss
+from convexboost.losses._loss import RowLoss
 from convexboost.losses._scores import Lookup
 
 
@@ -54,11 +54,13 @@ def _variances(y: Any, G: Array, out: Array) -> None:
 
 
 @dataclass(frozen=True)
-class Softmax(LinkLoss):
+class Softmax(RowLoss):
     """l(f, y) = log Σ_k exp f_k − f_y.  Smooth with constant ½, ‖∇R‖ ≤ √2; scores are log-probabilities."""
 
     name: ClassVar[str] = "softmax"
     task: ClassVar[str] = "classification"
+    has_link = has_best_constant = has_curvatures = True
+    couples_outputs = True
 
     def formula(self, f: str = "f") -> str:
         """−log P(y)."""
@@ -92,8 +94,6 @@ class Softmax(LinkLoss):
 
         parallel.run(task, len(F), 10 * F.size, n_threads)
         return losses, G
-
-    couples_outputs: ClassVar[bool] = True
 
     def curvatures(self, y: Any, G: Array) -> Array:
         """Return P (1 − P)."""

@@ -15,7 +15,8 @@ class SquaredHinge(MarginLoss):
     """l(f, y) = max(0, 1 − m)², m = ±f the margin.  Smooth with constant 2."""
 
     name: ClassVar[str] = "squared_hinge"
-    multiclass: ClassVar[str] = "multiclass_hinge"
+    multiclass = "multiclass_hinge"
+    has_best_constant = has_prox = True
 
     def formula(self, f: str = "f") -> str:
         """max(0, 1 ∓ f)²."""

@@ -34,6 +34,7 @@ class Slopes(RowLoss):
 
     name: ClassVar[str] = "slopes"
     task: ClassVar[str] = "regression"
+    has_best_constant = True
 
     def evaluate(self, F: Array, y: Any) -> tuple[Array, Array]:
         """Return a |f| and a sgn f."""
