@@ -1047,6 +1047,23 @@ def test_watching_ends():
         assert calls[rounds, True, "objective"] == calls[rounds, False, "objective"]
 
 
+@pytest.mark.parametrize(
+    "make", [lambda **more: rows(half_squared, **more), lambda **more: total(mean, **more)]
+)
+def test_what_is_declared_wrongly_is_not_blamed_on_another_method(make):
+    y = problem("one")[0]
+    with pytest.raises(LossError, match=r"^Mine: `link` returns shape \(59, 1\)"):
+        check_loss(make(link=lambda F: F[1:]), y)
+    with pytest.raises(LossError, match=r"^Mine: `start` returns 1000"):
+        check_loss(make(start=lambda y, weight: np.array([1000.0])), y)
+    with pytest.raises(LossError, match=r"^Mine: the declared minimum 5 is wrong"):
+        check_loss(make(constants={"minimum": 5.0}), y)
+
+
+def mean(F, y, weight):
+    return float(weight @ half_squared(F, y)[0]), weight[:, None] * (F - y)
+
+
 def test_losses_of_the_library_are_not_watched():
     objective, _ = bound(Absolute(), problem("one")[0])
     assert watch(objective) is objective

@@ -1,4 +1,4 @@
-"""A model becomes plain arrays and JSON, and the copy predicts the same bits; data that are wrong are refused."""
+"""A model becomes plain arrays and JSON, and the copy predicts the same bits; wrong data are refused."""
 
 from __future__ import annotations
 
@@ -125,8 +125,8 @@ def test_indices_out_of_range_are_refused(name):
         for value in {limits.max, limits.min} - {0}:
             if arrays[key].size == 0:
                 continue
+            wrong = arrays | {key: np.full_like(arrays[key], value)}
             with pytest.raises(ValueError, match=r"array `.*` must h"):
-                wrong = arrays | {key: np.full_like(arrays[key], value)}
                 AdditiveModel.from_plain(description, wrong, learner(name))
 
 

@@ -690,7 +690,12 @@ def test_equality_of_graphs():
     loss = TotalVariation(edges)
     edges[0] = 7
     assert loss == TotalVariation(EDGES)
-    assert repr(loss) == "TotalVariation(<29 edges>, strength=1)"
+    assert eval(repr(loss)) == loss
+    assert eval(repr(Laplacian(EDGES[:3], 0.5, [1.0, 2.0, 3.0]))) == Laplacian(
+        EDGES[:3], 0.5, [1.0, 2.0, 3.0]
+    )
+    many = TotalVariation(np.column_stack([np.arange(99), np.arange(1, 100)]))
+    assert repr(many) == "TotalVariation(<99 edges>, strength=1)"
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def watch(objective: BoundLoss, loss: Loss | None = None) -> BoundLoss:
     """
     if not objective.is_custom:
         return objective
-    who = Trial(objective, None, np.random.default_rng(0), thorough=False).who
+    trial = Trial(objective, None, np.random.default_rng(0), thorough=False)
     doubts, noise = [], ROUNDING
     try:
         with quiet():
@@ -40,9 +40,9 @@ def watch(objective: BoundLoss, loss: Loss | None = None) -> BoundLoss:
         doubts.append(f"{doubt} {DETAILS}")
     except LossError as mistake:
         raise LossError(f"{mistake} {DETAILS}") from None
-    watched = replace(objective, observer=Observer(who, noise, warned=bool(doubts)))
+    watched = replace(objective, observer=Observer(trial, noise, warned=bool(doubts)))
     if not objective.uses_weights and has_weights(objective):
-        doubts.append(f"{who}: {UNUSED.format('but `sample_weight` is given')}. {USE}")
+        doubts.append(f"{trial.who}: {UNUSED.format('but `sample_weight` is given')}. {USE}")
     for message in doubts:
         warnings.warn(message, LossWarning, stacklevel=4)
     return watched
@@ -59,8 +59,8 @@ class Evaluation(NamedTuple):
 class Observer:
     """Compares the first evaluations of an objective with each other."""
 
-    def __init__(self, who: str, noise: float, warned: bool) -> None:
-        self.who, self.noise, self.warned = who, noise, warned
+    def __init__(self, trial: Trial, noise: float, warned: bool) -> None:
+        self.who, self.name, self.noise, self.warned = trial.who, trial.name, noise, warned
         self.left = WATCHED
         self._last: Evaluation | None = None
 
@@ -118,7 +118,7 @@ class Observer:
             found = objective.value(X) + norm(X - F) ** 2 / (2.0 * size)
         if not found <= R + CLOSE * abs(R):
             raise LossError(
-                f"{self.who}: `prox` with size {size:.3g} is not the minimiser of R + ‖f − F‖²/(2 size): "
+                f"{self.name}: `prox` with size {size:.3g} is not the minimiser of R + ‖f − F‖²/(2 size): "
                 f"that is {found:.6g} there, and {R:.6g} at `F` itself. {DETAILS}"
             )
 

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from convexboost.core.parameters import WRITTEN
 from convexboost.core.space import Array, FunctionSpace
 from convexboost.core.text import shown
 from convexboost.losses._calculus import Coupling
@@ -73,7 +74,9 @@ class Graph(Coupling):
         return hash((type(self), self.strength, *ends.ravel().tolist(), *weights.tolist()))
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(<{len(self._list[0])} edges>, strength={self.strength:g})"
+        if sp.issparse(self.edges) or self.edges.size > WRITTEN:
+            return f"{type(self).__name__}(<{len(self._list[0])} edges>, strength={self.strength:g})"
+        return super().__repr__()
 
     def couple(self, space: FunctionSpace, n_outputs: int, groups: Any) -> EdgeMean:
         """Find the rows of the nodes, and drop edges that join nothing."""

@@ -160,6 +160,16 @@ class Loss(Parameters, ABC):
 
         return _calculus.affine(self, A, b)
 
+    @classmethod
+    def examples(cls) -> tuple[Loss, ...]:
+        """Return losses of this class for the contract tests; a class that needs arguments overrides it.
+
+        tests/contracts runs over the examples of every file in this folder.  The data come from what the
+        loss declares: `task`, `one_target`, `positive_only`, and groups labelled 0, 1, 2, 3 if it
+        `takes_groups`.
+        """
+        return (cls(),)
+
 
 class RowLoss(Loss):
     """A convex function l(f, y) of one row's scores: R[F] = Σ_n p_n l(F_n, y_n).

@@ -1,0 +1,220 @@
+"""What a loss declares is what its methods do, and what it prints can be pasted."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import convexboost.losses
+from convexboost import ConvexBoostRegressor
+from convexboost.core.space import FunctionSpace
+from convexboost.losses import (
+    Absolute,
+    CVaR,
+    HalfSquared,
+    Huber,
+    Laplacian,
+    Logistic,
+    Poisson,
+    Quantile,
+    Quantiles,
+    Ridge,
+    Softmax,
+    Structured,
+    TotalVariation,
+    WorstGroup,
+    as_loss,
+    maximum,
+)
+from convexboost.losses._loss import RowLoss
+from convexboost.registry import available, everything
+
+N = 24
+EDGES = [(0, 1), (1, 2), (2, 3)]
+
+
+class Mine:
+    """A user's loss with nothing but row losses and subgradients."""
+
+    def evaluate(self, F, y):
+        return np.abs(F - y).sum(axis=1), np.sign(F - y)
+
+    def __repr__(self):
+        return "Mine()"
+
+    def __eq__(self, other):
+        return type(other) is type(self)
+
+    def __hash__(self):
+        return 0
+
+
+class MineWithAll(Mine):
+    """All that a user can declare."""
+
+    thread_safe = False
+
+    def prox(self, F, y, size):
+        return F - (F - y).clip(-size, size)
+
+    def start(self, y, weight):
+        return np.median(y, axis=0)
+
+    def link(self, F):
+        return 2 * F
+
+    def __repr__(self):
+        return "MineWithAll()"
+
+
+class MyTotal:
+    """A user's loss of all rows."""
+
+    def total(self, F, y, weight):
+        return float(np.sum(weight[:, None] * np.abs(F - y))), weight[:, None] * np.sign(F - y)
+
+    __repr__, __eq__, __hash__ = (lambda self: "MyTotal()"), Mine.__eq__, Mine.__hash__
+
+
+ALONE = [cls() for cls in available("convexboost.losses").values()]
+MADE = [
+    Quantile(0.9),
+    Quantiles((0.3,)),
+    Huber(0.3),
+    as_loss(Mine()),
+    as_loss(MineWithAll()),
+    2 * Absolute(),
+    1 / 3 * HalfSquared(),
+    2 * Softmax(),
+    Absolute() + HalfSquared(),
+    as_loss(MineWithAll()) + HalfSquared(),
+    maximum(Absolute(), 0.1 * HalfSquared()),
+    (2 * Absolute()).affine(2, 1),
+    Logistic().affine(-1),
+]
+COUPLED = [
+    as_loss(MyTotal()),
+    CVaR("absolute", 0.5),
+    CVaR(MineWithAll()),
+    WorstGroup("softmax", smooth=0.3),
+    Absolute() + TotalVariation(EDGES, 0.5),
+    Poisson() + 2 * Laplacian(EDGES, 0.5, [1.0, 2.0, 1.0]) + Ridge(0.1),
+    Structured(lambda F, y, label: (y, 0.0)),
+]
+ROW_LOSSES = [loss for loss in (*ALONE, *MADE) if isinstance(loss, RowLoss)]
+LOSSES = [*ALONE, *MADE, *COUPLED]
+#: How each optional method is called.
+METHODS = {
+    "best_constant": lambda loss, F, y, space: loss.best_constant(y, F.shape[1], space),
+    "best_shifts": lambda loss, F, y, space: loss.best_shifts(F, y, space.weight, np.arange(N) % 3, 3),
+    "curvatures": lambda loss, F, y, space: loss.curvatures(y, loss.evaluate(F, y)[1]),
+    "prox": lambda loss, F, y, space: loss.prox(F, y, 0.5),
+    "support": lambda loss, F, y, space: loss.support(loss.evaluate(F, y)[1], F, y)[0],
+    "pieces": lambda loss, F, y, space: loss.pieces(y, F.shape[1], space).linear,
+    "link": lambda loss, F, y, space: loss.link(F),
+}
+#: Of what shape the answer is.
+SHAPES = {"best_constant": lambda F: F.shape[1:], "best_shifts": lambda F: (3, F.shape[1])}
+
+
+def bound(loss):
+    rng = np.random.default_rng(0)
+    has_classes = loss.task in ("binary", "classification")
+    y = np.arange(N) % (2 if loss.task == "binary" else 3) if has_classes else rng.normal(size=(N, 1))
+    y = np.round(np.abs(y)) if loss.positive_only else y
+    n_classes = int(y.max()) + 1 if has_classes else None
+    groups = np.arange(N) % 4 if loss.takes_groups else None
+    return loss.bind(y, FunctionSpace.of(N), n_classes, groups)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("loss", ROW_LOSSES, ids=repr)
+def test_a_row_loss_has_what_it_declares(loss, method):
+    """A method that is declared answers; one that is not declared has no answer."""
+    objective = bound(loss)
+    F = np.random.default_rng(1).normal(size=(N, objective.n_outputs))
+    ask = METHODS[method]
+    if not getattr(loss, f"has_{method}"):
+        with pytest.raises(NotImplementedError):
+            ask(loss, F, objective.y, objective.space)
+        return
+    found = ask(loss, F, objective.y, objective.space)
+    if method == "link":
+        assert found.ndim == 2
+        assert len(found) == N
+    else:
+        assert found.shape == SHAPES.get(method, np.shape)(F)
+    assert np.isfinite(found).all()
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_an_objective_has_what_it_declares(loss):
+    objective = bound(loss)
+    F = np.random.default_rng(1).normal(size=(N, objective.n_outputs))
+    methods = {
+        "prox": lambda: objective.prox(F, 0.5),
+        "support": lambda: objective.support(F, F)[0],
+        "pieces": lambda: objective.pieces().linear,
+    }
+    for name, ask in methods.items():
+        if getattr(objective, f"has_{name}"):
+            assert ask().shape == F.shape
+        else:
+            with pytest.raises(NotImplementedError):
+                ask()
+    assert loss.couples_rows == (objective.by_rows is None)
+    assert loss.is_custom == objective.is_custom == ("Mi" in repr(loss) or "My" in repr(loss))
+    assert objective.has_classes == (loss.task in ("binary", "classification"))
+    if loss.has_link:
+        assert len(loss.link(F)) == N
+
+
+def test_declared_by_the_parts():
+    assert (2 * Poisson()).positive_only
+    assert (Quantiles() + 2 * Quantiles()).one_target
+    assert CVaR("absolute").reweights
+    assert (CVaR("absolute") + Absolute()).reweights
+    assert not Absolute().reweights
+    assert (Absolute() + 2 * TotalVariation(EDGES)).takes_groups
+    assert not (Absolute() + 2 * TotalVariation(EDGES)).needs_groups
+    assert (WorstGroup("absolute") + Absolute()).needs_groups
+    assert Structured(lambda F, y, label: (y, 0.0)).affine(-1).whole_groups
+    assert not (as_loss(MineWithAll()) + HalfSquared()).thread_safe
+    assert (2 * Softmax() + Ridge(0.1)).has_link
+    assert CVaR("softmax").has_link
+    assert not (Softmax() + Softmax()).has_link  # which of the two?
+    assert not TotalVariation(EDGES).has_targets
+    assert not (2 * TotalVariation(EDGES) + Ridge(1.0)).has_targets
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_repr_can_be_pasted(loss):
+    if "Structured" in repr(loss):
+        pytest.skip("made of a function")
+    names = {cls.__name__: cls for cls in everything("convexboost.losses").values()}
+    mine = {f.__name__: f for f in (Mine, MineWithAll, MyTotal, as_loss, maximum, Ridge)}
+    again = eval(repr(loss), names | mine)
+    assert again == loss
+    assert hash(again) == hash(loss)
+    assert str(again) == str(loss) != repr(loss)
+
+
+def test_parameters_of_losses():
+    """As scikit-learn reads and sets them, also through an estimator."""
+    assert Quantile(0.9).get_params() == {"quantile": 0.9}
+    assert Quantile().set_params(quantile=0.2) == Quantile(0.2)
+    with pytest.raises(ValueError, match=r"`quantile` must lie in \(0, 1\), got 2"):
+        Quantile().set_params(quantile=2)
+    model = ConvexBoostRegressor(CVaR(Quantile(0.3), 0.5)).set_params(
+        loss__loss__quantile=0.7, loss__level=0.1
+    )
+    assert model.loss == CVaR(Quantile(0.7), 0.1)
+    for loss in LOSSES:
+        if not loss.is_custom:
+            assert repr(clone(loss)) == repr(loss)
+            assert clone(ConvexBoostRegressor(loss)).loss is not loss
+
+
+def test_every_loss_of_the_folder_is_here():
+    here = {type(loss) for loss in (*LOSSES, TotalVariation(EDGES), Laplacian(EDGES))}
+    assert set(everything("convexboost.losses").values()) <= here
+    assert convexboost.losses.Absolute is Absolute
