@@ -175,8 +175,8 @@ class Training:
     >>> import pickle
     >>> import numpy as np
     >>> from convexboost import FunctionSpace, Training
-    >>> from convexboost.learners.stump import Stump
-    >>> from convexboost.losses.absolute import Absolute
+    >>> from convexboost.learners import Stump
+    >>> from convexboost.losses import Absolute
     >>> X = np.random.default_rng(0).normal(size=(100, 2))
     >>> space = FunctionSpace.of(100)
     >>> def training():
