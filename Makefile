@@ -9,12 +9,16 @@ WORKERS ?= 2
 demo: $(VENV)/.demo
 	$(BIN)/convexboost demo
 
+# Each worker gets a contiguous half of the tests, so that what a file shares is made once, and takes over from
+# the other at the end.  One thread each for BLAS and OpenMP: more would only wait for each other.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow" --doctest-modules tests src
+	$(PYTEST) -m "not slow" --doctest-modules tests src
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q tests/kernels
 
 test-slow: $(VENV)/.test
-	$(BIN)/python -m pytest -m slow tests
+	$(PYTEST) -m slow tests
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .

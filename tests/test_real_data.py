@@ -24,8 +24,9 @@ pytestmark = pytest.mark.skipif(
 )
 
 
+@pytest.mark.parametrize("budget", [60, pytest.param(300, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", CLASSES + NUMBERS + GRADES)
-def test_auto_makes_progress_and_never_diverges(name):
+def test_auto_makes_progress_and_never_diverges(name, budget):
     data = load(name)
     rows = np.random.default_rng(0).choice(len(data.y), min(ROWS, len(data.y)), replace=False)
     X, y = data.X[rows], data.y[rows]
@@ -37,7 +38,7 @@ def test_auto_makes_progress_and_never_diverges(name):
             continue
         objective = resolve("loss", loss, {loss: cls}).bind(y, space)
         for algorithm in ALGORITHMS:
-            result = boost(objective, hypotheses, algorithm=algorithm, max_weak_learners=150)
+            result = boost(objective, hypotheses, algorithm=algorithm, max_weak_learners=budget)
             assert not result.diverged, (loss, algorithm, result.reason)
             values = result.history["objective"]
             assert np.isfinite(values).all()

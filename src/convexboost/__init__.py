@@ -1,17 +1,23 @@
 """Boosting for any convex loss: smooth or not, pointwise or coupling samples.
 
-Estimators: `ConvexBoostClassifier`, `ConvexBoostRegressor`, `ConvexBoostRanker`; they boost trees unless
-another `learner` is named.  Without scikit-learn: `boost`.  To try out a loss of your own: `check_loss`.
-Pictures: `ConvergenceDisplay`, `EdgeDisplay`, `CertificateDisplay`.
+- Estimators as in scikit-learn: `ConvexBoostClassifier`, `ConvexBoostRegressor`, `ConvexBoostRanker`.
+- Losses are in `convexboost.losses`, weak learners in `convexboost.learners`, both as names or as objects:
+  ``ConvexBoostRegressor(loss=Quantile(0.9), learner=Tree(max_leaves=15))``.  `check_loss` tries out a loss of
+  your own.
+- Without scikit-learn: `boost` trains an objective on a set of hypotheses in a `FunctionSpace` and returns an
+  `AdditiveModel`; `Training` does it round by round, with states to save and restore; `certify` bounds the
+  distance to the optimum.
+- Pictures: `ConvergenceDisplay`, `EdgeDisplay`, `CertificateDisplay`.
 """
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-from typing import TYPE_CHECKING, Any
+from convexboost.core.lazy import lazy
 
 __version__ = "0.2.0"
 
 __all__ = [
+    "AdditiveModel",
     "CertificateDisplay",
     "ConvergenceDisplay",
     "ConvexBoostClassifier",
@@ -19,34 +25,35 @@ __all__ = [
     "ConvexBoostRegressor",
     "EdgeDisplay",
     "FunctionSpace",
+    "Training",
     "boost",
+    "certify",
     "check_loss",
 ]
 
-_HOMES = {
-    "CertificateDisplay": "convexboost.inspection.displays",
-    "ConvergenceDisplay": "convexboost.inspection.displays",
-    "EdgeDisplay": "convexboost.inspection.displays",
-    "ConvexBoostClassifier": "convexboost.estimators",
-    "ConvexBoostRanker": "convexboost.estimators",
-    "ConvexBoostRegressor": "convexboost.estimators",
-    "FunctionSpace": "convexboost.core.space",
-    "boost": "convexboost.boosting.training",
-    "check_loss": "convexboost.checks",
-}
-
 if TYPE_CHECKING:
-    from convexboost.boosting.training import boost
+    from convexboost.boosting.training import Training, boost
     from convexboost.checks import check_loss
+    from convexboost.core.model import AdditiveModel
     from convexboost.core.space import FunctionSpace
     from convexboost.estimators import ConvexBoostClassifier, ConvexBoostRanker, ConvexBoostRegressor
+    from convexboost.inspection.certify import certify
     from convexboost.inspection.displays import CertificateDisplay, ConvergenceDisplay, EdgeDisplay
 
-
-def __getattr__(name: str) -> Any:
-    """Load a public name when it is first used, so that importing the package costs nothing."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'convexboost' has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(_HOMES[name]), name)
+__getattr__ = lazy(
+    __name__,
+    {
+        "AdditiveModel": "convexboost.core.model",
+        "CertificateDisplay": "convexboost.inspection.displays",
+        "ConvergenceDisplay": "convexboost.inspection.displays",
+        "ConvexBoostClassifier": "convexboost.estimators",
+        "ConvexBoostRanker": "convexboost.estimators",
+        "ConvexBoostRegressor": "convexboost.estimators",
+        "EdgeDisplay": "convexboost.inspection.displays",
+        "FunctionSpace": "convexboost.core.space",
+        "Training": "convexboost.boosting.training",
+        "boost": "convexboost.boosting.training",
+        "certify": "convexboost.inspection.certify",
+        "check_loss": "convexboost.checks",
+    },
+)

@@ -8,7 +8,7 @@ import pkgutil
 from collections.abc import Collection
 from difflib import get_close_matches
 from functools import cache
-from typing import Any
+from typing import Any, Self
 
 #: What other libraries call our losses, in lower case; only used to suggest the right name.
 ELSEWHERE: dict[str, tuple[str, ...]] = {
@@ -101,3 +101,20 @@ def resolve(
     if not inspect.signature(classes[name]).parameters:
         raise ValueError(f"`{parameter}` {name!r} takes no argument, got {spec!r}")
     return classes[name](int(value) if value.is_integer() else value)
+
+
+class NamedParts:
+    """An estimator whose `learner` and `loss` may be given by name.
+
+    Setting a parameter of one, such as `learner__max_leaves`, turns its name into the object that it names.
+    """
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, as in scikit-learn; ``learner__max_leaves=15`` sets one of the learner."""
+        for part in {name.partition("__")[0] for name in params if "__" in name} & {"learner", "loss"}:
+            given = params.get(part, vars(self).get(part))
+            if isinstance(given, str):
+                classes = available("convexboost.learners" if part == "learner" else "convexboost.losses")
+                params[part] = resolve(part, given, classes)
+        super().set_params(**params)  # type: ignore[misc]
+        return self

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 import convexboost
-from convexboost.boosting.training import Result
+from convexboost.boosting.training import Result, Stop
 from convexboost.cli import main
 from convexboost.cli.app import app
 from convexboost.cli.demo import COUNTEREXAMPLE_ROUNDS, draw, sentences
@@ -187,7 +187,7 @@ def made_up(algorithm, objective, weak_learners, distinct):
 
 def points(*last):
     """A run from (1, 1) to `last`."""
-    return counterexample.Run(Result(None, None, [], 0, "", False), np.array([[1.0, 1.0], last]))
+    return counterexample.Run(Result(None, None, [], 0, Stop("rounds", "")), np.array([[1.0, 1.0], last]))
 
 
 MADE_UP = [

@@ -4,20 +4,34 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from convexboost.core.gradients import Gradient
+from convexboost.core.protocols import Constants
 from convexboost.core.space import Array, FunctionSpace
 from convexboost.learners.classifier import Classifier
 from convexboost.learners.regressor import Regressor
-from convexboost.registry import available, resolve
+from convexboost.losses import (
+    Absolute,
+    CVaR,
+    HalfSquared,
+    Huber,
+    Logistic,
+    Quantile,
+    TotalVariation,
+    as_loss,
+    maximum,
+)
+from convexboost.losses._leaves import weighted_quantile
+from convexboost.losses._loss import Loss
+from convexboost.losses._objective import BoundLoss
+from convexboost.registry import available, everything, resolve
 
-#: Losses with an argument, beside each loss with its defaults.
-WITH_ARGUMENT = ("quantile:0.9", "quantile:0.15", "huber:0.3", "epsilon_insensitive:1")
 #: Learners without a name: any scikit-learn estimator.  Trees read missing values and sparse columns.
 WRAPPED = {
     "regressor": Regressor(DecisionTreeRegressor(max_depth=2)),
@@ -25,49 +39,163 @@ WRAPPED = {
 }
 #: Learners that cannot serve a single output.
 SEVERAL_OUTPUTS = {"class_stump"}
-
-LOSSES = [*available("convexboost.losses"), *WITH_ARGUMENT]
 LEARNERS = [*available("convexboost.learners"), *WRAPPED]
-
-
-def loss(spec: str) -> Any:
-    return resolve("loss", spec, available("convexboost.losses"))
 
 
 def learner(spec: str) -> Any:
     return WRAPPED.get(spec) or resolve("learner", spec, available("convexboost.learners"))
 
 
-def outputs(spec: str) -> tuple[int, ...]:
+# --- losses ------------------------------------------------------------------------------------------------
+
+
+class UsersPinball:
+    """A user's loss with nothing but row losses and subgradients."""
+
+    def evaluate(self, F, y):
+        over = F - y
+        return np.maximum(-0.8 * over, 0.2 * over).sum(axis=1), np.where(over > 0, 0.2, -0.8) * (over != 0)
+
+
+class UsersAbsolute:
+    """A user's loss that declares all it can."""
+
+    task, name = "regression", "users_absolute"
+
+    def constants(self, n_outputs):
+        return {"lipschitz": n_outputs**0.5, "minimum": 0.0}
+
+    def evaluate(self, F, y):
+        return np.abs(F - y).sum(axis=1), np.sign(F - y)
+
+    def value(self, F, y):
+        return np.abs(F - y).sum(axis=1)
+
+    def prox(self, F, y, size):
+        return F - (F - y).clip(-size, size)
+
+    def start(self, y, weight):
+        return np.array([weighted_quantile(y[:, [k]], weight, 0.5)[0] for k in range(y.shape[1])])
+
+    def link(self, F):
+        return F
+
+
+class UsersTotal:
+    """A user's loss of all rows at once: each is pulled to the mean of its group."""
+
+    constants = Constants(minimum=0.0)
+
+    def total(self, F, y, weight, groups):
+        member = (groups[:, None] == np.unique(groups)).astype(float)
+        share = member * weight[:, None] / (weight @ member)
+        away = F - member @ (share.T @ F)
+        value = 0.5 * weight @ ((F - y) ** 2 + away**2).sum(axis=1)
+        return value, weight[:, None] * (F - y + away)
+
+
+class TorchRows:
+    """Row losses whose gradient PyTorch finds."""
+
+    def value(self, F, y):
+        return ((1.0 + (F - y) ** 2).sqrt() - 1.0).sum(dim=1)
+
+
+class TorchTotal:
+    """The same for all rows at once."""
+
+    def value(self, F, y, weight):
+        return (weight * ((F - y) ** 2).sum(dim=1)).sum()
+
+
+#: Losses that are no file of their own.
+EXPRESSIONS = {
+    "sum": HalfSquared() + 0.5 * Absolute(),
+    "multiple": 2.5 * Quantile(0.3),
+    "affine": Huber(0.5).affine(-2.0, 0.3),
+    "affine, several outputs": HalfSquared().affine([[1.0, -0.5]]),
+    "maximum": maximum(Absolute(), 0.5 * HalfSquared()),
+    "maximum of functionals": maximum(CVaR("absolute", 0.5), 0.5 * HalfSquared()),
+    "with a coupling": Logistic() + 2 * TotalVariation([(0, 1), (1, 2), (2, 3)], 0.3),
+}
+USERS = {
+    "users rows": as_loss(UsersPinball()),
+    "users rows, all declared": as_loss(UsersAbsolute()),
+    "users total": as_loss(UsersTotal()),
+}
+#: Made when a test runs, so that PyTorch is imported then.
+TORCH = {"torch rows": TorchRows, "torch total": TorchTotal}
+
+
+def _of_files() -> dict[str, Loss]:
+    """The examples that each class in the folder offers: "huber", "huber 2", …"""
+    found = {}
+    for name, cls in everything("convexboost.losses").items():
+        for i, example in enumerate(cls.examples(), 1):
+            found[name if i == 1 else f"{name} {i}"] = example
+    return found
+
+
+FILES = _of_files()
+BY_LABEL = FILES | EXPRESSIONS | USERS
+#: Every loss, by its label; those that need PyTorch are tested where it is installed.
+LOSSES = [*BY_LABEL, *(TORCH if find_spec("torch") else ())]
+#: One of each class, for tests that train: a coupling alone has nothing to fit.
+ONE_EACH = [name for name in everything("convexboost.losses") if FILES[name].task != "any"]
+ONE_EACH += ["maximum", "with a coupling", "users rows", "users total"]
+
+
+def loss(label: str) -> Loss:
+    return as_loss(TORCH[label]()) if label in TORCH else BY_LABEL[label]
+
+
+@cache
+def outputs_of_one_target(label: str) -> int:
+    """How many outputs a loss of one numeric target has."""
+    return bind(label, np.linspace(0.5, 2.0, 8)[:, None], FunctionSpace.of(8)).n_outputs
+
+
+def outputs(label: str) -> tuple[int, ...]:
     """Numbers of outputs to try a loss with: few, and if it can have them, more."""
-    if loss(spec).task == "regression":
-        fixed = loss(spec).count_outputs(1)
-        return (1, 3) if fixed == 1 else (fixed,)
-    return {"classification": (2, 4), "binary": (1,), "ranking": (1,)}[loss(spec).task]
+    if label in TORCH:
+        return (1, 3)
+    task = loss(label).task
+    if task in ("classification", "binary", "ranking"):
+        return (2, 4) if task == "classification" else (1,)
+    fixed = outputs_of_one_target(label)
+    return (fixed,) if fixed > 1 or loss(label).one_target else (1, 3)
 
 
-def count_classes(spec: str, n_outputs: int) -> int | None:
-    """The `n_classes` that go with so many outputs."""
-    return {"classification": n_outputs, "binary": 2}.get(loss(spec).task)
+def count_classes(label: str, n_outputs: int) -> int | None:
+    """The `n_classes` that goes with a number of outputs."""
+    return {"classification": n_outputs, "binary": 2}.get(loss(label).task)
 
 
-def targets(spec: str, rng: np.random.Generator, n: int, n_outputs: int) -> Array:
+def targets(label: str, rng: np.random.Generator, n: int, n_outputs: int) -> Array:
     """Targets that suit a loss, every class among them."""
-    task, n_classes = loss(spec).task, count_classes(spec, n_outputs)
+    task, n_classes = loss(label).task, count_classes(label, n_outputs)
     if n_classes is not None:
         return np.concatenate([np.arange(n_classes), rng.integers(0, n_classes, n)])[:n]
-    if task == "regression":
-        n_targets = n_outputs if loss(spec).count_outputs(1) == 1 else 1
-        y = rng.normal(size=(n, n_targets)) * 2.0 + 1.0
-        return np.round(np.abs(y)) if getattr(loss(spec), "positive_only", False) else y
     if task == "ranking":
         return rng.integers(0, 4, (n, 1)).astype(float)
-    raise NotImplementedError(f"tests/contracts/conftest.py does not know targets for the task {task!r}")
+    assert task in ("regression", "any"), f"tests/contracts/conftest.py does not know targets for {task!r}"
+    n_targets = 1 if outputs_of_one_target(label) == n_outputs else n_outputs
+    y = rng.normal(size=(n, n_targets)) * 2.0 + 1.0
+    return np.round(np.abs(y)) if loss(label).positive_only else y
 
 
-def groups_of(spec: str, n: int) -> Any:
-    """A label per row for a loss that needs groups, None for others."""
-    return np.arange(n) % 4 if loss(spec).needs_groups else None
+def groups_of(label: str, n: int) -> Any:
+    """A label per row for a loss that takes groups, None for others."""
+    return np.arange(n) % 4 if loss(label).takes_groups else None
+
+
+def bind(label: str, y: Array, space: FunctionSpace, n_outputs: int = 1) -> BoundLoss:
+    """The loss of these targets, with the groups that it takes."""
+    groups = groups_of(label, len(y))
+    return loss(label).bind(y, space, n_classes=count_classes(label, n_outputs), groups=groups)
+
+
+# --- data --------------------------------------------------------------------------------------------------
 
 
 def space_of(rng: np.random.Generator, n: int, weights: str) -> FunctionSpace:
@@ -119,10 +247,6 @@ def evaluate(direction: Any, inputs: Any, n_outputs: int) -> Array:
     H = np.zeros((len(inputs), n_outputs))
     direction.add_to(H, inputs)
     return H
-
-
-def gradient(V: Array, space: FunctionSpace) -> Gradient:
-    return Gradient(V, space)
 
 
 def all_pairs(factors: dict[str, list[Any]], valid: Any) -> list[dict[str, Any]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import pickle
 from contextlib import suppress
 from dataclasses import replace
@@ -68,9 +67,7 @@ def training(name, n_rounds=ROUNDS, loss=None):
         offset=None,
         validation=validation,
         n_rounds=n_rounds,
-        max_weak_learners=math.inf,
-        n_iter_no_change=math.inf,
-        rng=np.random.default_rng(0),
+        random_state=0,
         certificate=certificate,
     )
 

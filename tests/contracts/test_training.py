@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import pickle
 import zlib
 from dataclasses import asdict
@@ -17,12 +16,11 @@ from convexboost.boosting.variants import ALGORITHMS
 from convexboost.core.protocols import Constants
 from tests.contracts.conftest import (
     LEARNERS,
-    LOSSES,
+    ONE_EACH,
     SEVERAL_OUTPUTS,
     all_pairs,
-    count_classes,
+    bind,
     data,
-    groups_of,
     learner,
     loss,
     outputs,
@@ -55,7 +53,7 @@ CASES = all_pairs(
     {
         "algorithm": list(ALGORITHMS),
         "step": list(STEPS),
-        "loss": LOSSES,
+        "loss": ONE_EACH,
         "learner": LEARNERS,
         "inputs": ["plain", "sparse", "mixed"],
         "weights": ["uniform", "weighted"],
@@ -77,15 +75,13 @@ class Run:
         self.case = case
         rng = np.random.default_rng(zlib.crc32(label(case).encode()))
         self.data = data(case["inputs"], rng, N)
-        self.loss = loss(case["loss"])
-        several = self.loss.task == "classification" or case["learner"] in SEVERAL_OUTPUTS
+        several = loss(case["loss"]).task == "classification" or case["learner"] in SEVERAL_OUTPUTS
         self.n_outputs = outputs(case["loss"])[-1 if several else 0]
         self.y, self.y_new = (targets(case["loss"], rng, N, self.n_outputs) for _ in range(2))
         self.space, self.space_new = (space_of(rng, N, case["weights"]) for _ in range(2))
 
     def objective(self, y, space):
-        n_classes, groups = count_classes(self.case["loss"], self.n_outputs), groups_of(self.case["loss"], N)
-        return self.loss.bind(y, space, n_classes=n_classes, groups=groups).with_l2(self.case["l2"])
+        return bind(self.case["loss"], y, space, self.n_outputs).with_l2(self.case["l2"])
 
     def training(self):
         """A training that nothing has happened to: data bound anew."""
@@ -106,9 +102,7 @@ class Run:
             offset=None,
             validation=validation,
             n_rounds=ROUNDS,
-            max_weak_learners=math.inf,
-            n_iter_no_change=math.inf,
-            rng=np.random.default_rng(0),
+            random_state=0,
         )
 
 
@@ -151,9 +145,10 @@ def same_records(a, b):
 
 
 def test_every_pair_occurs():
-    for name, values in (("algorithm", ALGORITHMS), ("step", STEPS), ("loss", LOSSES), ("learner", LEARNERS)):
+    wanted = {"algorithm": ALGORITHMS, "step": STEPS, "loss": ONE_EACH, "learner": LEARNERS}
+    for name, values in wanted.items():
         assert {case[name] for case in CASES} == set(values)
-    shortest = len(LOSSES) * len(STEPS)  # the two longest lists
+    shortest = len(ONE_EACH) * len(STEPS)  # the two longest lists
     assert len({label(case) for case in CASES}) == len(CASES) <= 1.25 * shortest
 
 

@@ -109,6 +109,7 @@ def test_get_params_set_params_clone():
             "learner",
             "algorithm",
             "n_rounds",
+            "learning_rate",
             "max_weak_learners",
             "step",
             "output",
@@ -693,7 +694,8 @@ def test_without_validation_there_is_none():
 @BOTH
 @pytest.mark.parametrize("early_stopping", [False, True])
 def test_validation_set(early_stopping, learner):
-    model = regressor(n_rounds=80, early_stopping=early_stopping, n_iter_no_change=5, learner=learner)
+    options = {"early_stopping": True, "n_iter_no_change": 5} if early_stopping else {"early_stopping": False}
+    model = regressor(n_rounds=80, learner=learner, **options)
     model.fit(X, NOISE, X_val=NEW, y_val=-NOISE)
     history = model.history_
     np.testing.assert_allclose(model.model_.start[0], NOISE.mean())  # all of X is trained on

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.datasets import make_friedman1
 
 from convexboost import ConvexBoostClassifier, ConvexBoostRanker, ConvexBoostRegressor
-from convexboost.estimators import _rounds, _trials
+from convexboost.estimators import _auto, _trials, _validation
 from convexboost.learners.tree import Tree
 from convexboost.losses.absolute import Absolute
 from convexboost.losses.cvar import CVaR
@@ -64,7 +64,7 @@ def test_the_model_is_a_fit_on_all_rows_with_the_rounds_chosen(name):
     longer = 2 if isinstance(model, ConvexBoostClassifier) else 1
     assert model.n_rounds_ == min(longer * np.argmin(model.validation_curve_), model.n_rounds) > 0
     assert np.isnan(model.history_["validation"]).all()
-    same = clone(model).set_params(early_stopping=False, n_rounds=model.n_rounds_)
+    same = clone(model).set_params(early_stopping=False, n_iter_no_change=50, n_rounds=model.n_rounds_)
     np.testing.assert_array_equal(fit(same, X, y).predict(X), model.predict(X))
     assert same.validation_curve_ is None
 
@@ -93,14 +93,14 @@ def test_the_order_of_rows_and_threads_do_not_matter(name):
 
 def test_the_curve_is_that_of_the_folds():
     model = make(ConvexBoostRegressor, loss="absolute").fit(X, Y)
-    fold = _rounds.folds_of_rows(X, Y[:, None], None, False)
+    fold = _validation.folds_of_rows(X, Y[:, None], None, False)
     curves = []
-    for k in range(_rounds.N_FOLDS):
+    for k in range(_validation.N_FOLDS):
         kept, held = fold != k, fold == k
         part = clone(model).set_params(early_stopping=True)
         part.fit(X[kept], Y[kept], X_val=X[held], y_val=Y[held])
         curves.append(part.history_["validation"])
-    expected = _rounds.mean_curve(curves, np.bincount(fold))
+    expected = _validation.mean_curve(curves, np.bincount(fold))
     np.testing.assert_allclose(model.validation_curve_, expected)
 
 
@@ -123,7 +123,7 @@ def test_noise_stops_early_and_a_clean_target_does_not():
     train, new = slice(300), slice(300, None)
     noisy = clean + np.random.default_rng(1).normal(scale=8.0, size=1200)
     model = ConvexBoostRegressor(learner="tree", n_rounds=150)
-    fixed = clone(model).set_params(early_stopping=False).fit(grid[train], noisy[train])
+    fixed = clone(model).set_params(early_stopping=False, n_iter_no_change=50).fit(grid[train], noisy[train])
     model.fit(grid[train], noisy[train])
     assert model.n_rounds_ < 75
     assert model.score(grid[new], clean[new]) > fixed.score(grid[new], clean[new]) + 0.05
@@ -137,29 +137,29 @@ def test_equal_rows_have_equal_fingerprints():
     A = RNG.integers(-1, 2, (500, 3)).astype(float)
     A[A == 1] = np.nan
     A[A == 0] = np.where(RNG.random(np.count_nonzero(A == 0)) < 0.5, 0.0, -0.0)
-    found = _rounds.fingerprints(A)
+    found = _validation.fingerprints(A)
     _, rows = np.unique(np.nan_to_num(A, nan=7.0) + 0.0, axis=0, return_inverse=True)
     _, same = np.unique(found, return_inverse=True)
     assert len(set(zip(rows.ravel(), same, strict=True))) == rows.max() + 1 == same.max() + 1
     for form in (sp.csr_array, sp.csc_array, sp.coo_array):
-        np.testing.assert_array_equal(_rounds.fingerprints(form(A)), found)
-    assert len(np.unique(_rounds.fingerprints(np.vstack([X, X[:, ::-1], X + 1.0])))) == 3 * N
+        np.testing.assert_array_equal(_validation.fingerprints(form(A)), found)
+    assert len(np.unique(_validation.fingerprints(np.vstack([X, X[:, ::-1], X + 1.0])))) == 3 * N
 
 
 def test_folds_are_even_and_keep_copies_together():
     rows = np.repeat(np.arange(N), 2)
-    fold = _rounds.folds_of_rows(X[rows], Y[rows, None], None, False)
+    fold = _validation.folds_of_rows(X[rows], Y[rows, None], None, False)
     assert np.bincount(fold).tolist() == [160, 160, 160]
     np.testing.assert_array_equal(fold[::2], fold[1::2])
-    fold = _rounds.folds_of_rows(X, C, None, True)
+    fold = _validation.folds_of_rows(X, C, None, True)
     for k in range(3):
         assert np.ptp(np.bincount(fold[k == C])) <= 1
     assert len({*zip(fold, np.arange(N) % 3, strict=True)}) == 9  # not the order
 
 
 def test_one_fold_of_many(monkeypatch):
-    monkeypatch.setattr(_rounds, "MANY_INPUTS", N)
-    fold = _rounds.folds_of_rows(X, Y[:, None], None, False)
+    monkeypatch.setattr(_validation, "MANY_INPUTS", N)
+    fold = _validation.folds_of_rows(X, Y[:, None], None, False)
     assert np.bincount(fold + 1).tolist() == [160, 80]
     model = make(ConvexBoostRegressor, loss="absolute").fit(X, Y)
     kept, held = fold < 0, fold == 0
@@ -170,21 +170,21 @@ def test_one_fold_of_many(monkeypatch):
 
 def test_queries_stay_whole_and_those_without_pairs_are_spread_apart():
     counts = np.arange(40) % 2 == 0
-    fold = _rounds.folds_of_groups(X, QID, counts)
+    fold = _validation.folds_of_groups(X, QID, counts)
     assert all(len(np.unique(fold[q == QID])) == 1 for q in range(40))
     of_query = fold[::6]
     assert np.ptp(np.bincount(of_query[counts])) <= 1
     assert np.ptp(np.bincount(of_query[~counts])) <= 1
-    assert _rounds.folds_of_groups(X, QID, np.arange(40) < 19) is None
+    assert _validation.folds_of_groups(X, QID, np.arange(40) < 19) is None
 
 
 def test_a_class_that_would_be_missing_is_always_trained_on():
     y = C.copy()
     y[0], y[1] = 3, 3
-    fold = _rounds.folds_of_rows(X[[0, *range(N)]], y[[0, *range(N)]], None, True)
+    fold = _validation.folds_of_rows(X[[0, *range(N)]], y[[0, *range(N)]], None, True)
     assert len({*fold[:3]}) > 1  # two members: one is always there
     y[1] = 4
-    fold = _rounds.folds_of_rows(X, y, None, True)
+    fold = _validation.folds_of_rows(X, y, None, True)
     assert fold[:2].tolist() == [-1, -1]
     assert (fold[2:] >= 0).all()
 
@@ -199,7 +199,7 @@ def test_a_class_with_a_single_member():
 
 
 def test_classes_with_single_members_only():
-    assert _rounds.folds_of_rows(X, np.arange(N), None, True) is None
+    assert _validation.folds_of_rows(X, np.arange(N), None, True) is None
 
 
 @pytest.mark.parametrize("loss", ["logistic", "exponential"])
@@ -209,14 +209,14 @@ def test_two_classes_one_with_a_single_member(loss):
 
 
 def test_curves_of_different_length_and_with_missing_values():
-    curve = _rounds.mean_curve([np.array([4.0, 2.0]), np.array([4.0, 3.0, 1.0])], [3.0, 1.0])
+    curve = _validation.mean_curve([np.array([4.0, 2.0]), np.array([4.0, 3.0, 1.0])], [3.0, 1.0])
     np.testing.assert_allclose(curve, [4.0, 2.25, 1.75])
-    assert _rounds.best_round(curve) == 2
-    assert _rounds.best_round(np.array([1.0, 2.0])) == 1  # one round at least
-    assert _rounds.best_round(np.array([5.0, 1.0 + 1e-13, 1.0])) == 1  # rounding decides nothing
-    assert _rounds.best_round(np.array([1.0, 1.0 + 1e-15, 1.0 - 1e-15])) == 1  # nor where nothing is gained
-    diverged = _rounds.mean_curve([np.array([1.0, np.nan, np.inf])], [1.0])
-    assert _rounds.best_round(diverged) == 1
+    assert _validation.best_round(curve) == 2
+    assert _validation.best_round(np.array([1.0, 2.0])) == 1  # one round at least
+    assert _validation.best_round(np.array([5.0, 1.0 + 1e-13, 1.0])) == 1  # rounding decides nothing
+    assert _validation.best_round(np.array([1.0, 1.0 + 1e-15, 1.0 - 1e-15])) == 1  # nor without a gain
+    diverged = _validation.mean_curve([np.array([1.0, np.nan, np.inf])], [1.0])
+    assert _validation.best_round(diverged) == 1
 
 
 # --- where there is nothing to choose ----------------------------------------------------------------------
@@ -234,7 +234,7 @@ def test_curves_of_different_length_and_with_missing_values():
         ({}, {"X_val": X, "y_val": Y}),
         ({"loss": CVaR("absolute", 0.5)}, {}),
         ({"loss": Absolute() + TotalVariation(np.column_stack([np.arange(N - 1), np.arange(1, N)]))}, {}),
-        ({"early_stopping": False}, {}),
+        ({"early_stopping": False, "n_iter_no_change": 50}, {}),
     ],
 )
 def test_the_number_of_rounds_is_the_one_given(options, given):
@@ -252,9 +252,9 @@ def test_hinges_of_classes_do_not_validate(loss):
 
 def test_auto_rounds(monkeypatch):
     """500, but at most 1000 where the number is looked for."""
-    assert (_rounds.ROUNDS, _rounds.MAX_ROUNDS) == (500, 1000)
-    monkeypatch.setattr(_rounds, "ROUNDS", 4)
-    monkeypatch.setattr(_rounds, "MAX_ROUNDS", 8)
+    assert (_auto.ROUNDS, _auto.MAX_ROUNDS) == (500, 1000)
+    monkeypatch.setattr(_auto, "ROUNDS", 4)
+    monkeypatch.setattr(_auto, "MAX_ROUNDS", 8)
     model = make(ConvexBoostRegressor, n_rounds="auto")
     assert model.fit(X, X[:, 0]).n_rounds_ == len(model.validation_curve_) - 1 == 8
     assert model.fit(X[:59], X[:59, 0]).n_rounds_ == 4
@@ -373,7 +373,7 @@ def rare_events(seed, n=300, events=3):
 def in_one_fold(seed):
     """Return whether all events lie in one fold: then its training part has none."""
     A, y = rare_events(seed)
-    return len(np.unique(_rounds.folds_of_rows(A, y[:, None], None, False)[y > 0.0])) == 1
+    return len(np.unique(_validation.folds_of_rows(A, y[:, None], None, False)[y > 0.0])) == 1
 
 
 @pytest.mark.parametrize("loss", ["poisson", Counts()])

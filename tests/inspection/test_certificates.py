@@ -722,9 +722,7 @@ def test_stopped_pickled_and_resumed_gives_the_same_certificate(algorithm, hypot
             offset=problem.offset,
             validation=None,
             n_rounds=97,
-            max_weak_learners=math.inf,
-            n_iter_no_change=math.inf,
-            rng=np.random.default_rng(0),
+            random_state=0,
             certificate=True,
         )
 

@@ -34,6 +34,7 @@ from convexboost.inspection.diagnosis import (
     number,
 )
 from convexboost.learners._bin_function import BinFunction
+from convexboost.learners._dense import RowValues
 from convexboost.learners.stump import Stump
 from convexboost.learners.tree import Tree
 from convexboost.losses import WorstGroup
@@ -305,7 +306,7 @@ def test_numbers():
     other_split = BinFunction(0, np.array([0, 1, 1, 2], np.uint8), np.ones((3, 2)))
     terms = [(1.0, h) for h in (a, other_feature, same, other_split, other_feature)]
     assert number(terms).tolist() == [0, 1, 0, 2, 1]
-    assert number([(1.0, object())]).tolist() == [-1]
+    assert number([(1.0, RowValues(np.ones((3, 1))))]).tolist() == [-1]
     assert number([]).tolist() == []
 
 

@@ -450,9 +450,7 @@ def test_stopped_pickled_and_resumed_gives_the_same_bits(algorithm, l2, max_tabl
             offset=None,
             validation=None,
             n_rounds=rounds,
-            max_weak_learners=math.inf,
-            n_iter_no_change=math.inf,
-            rng=np.random.default_rng(0),
+            random_state=0,
         )
 
     whole, stopped, resumed = training(), training(), training()

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from convexboost.boosting.algorithms import Residual
+from convexboost.boosting.algorithms import Algorithm, Residual
 from convexboost.boosting.steps import Constant, InverseTime
 from convexboost.boosting.training import boost
 from convexboost.core.space import FunctionSpace
@@ -92,7 +92,7 @@ def test_smallest_edge(runs):
     assert edges.min() >= 1 / np.sqrt(2)  # the uniform edge of two orthogonal functions
 
 
-class KeepsDelta:
+class KeepsDelta(Algorithm):
     """Algorithm 3 that notes ‖Δ_t‖."""
 
     def __init__(self):

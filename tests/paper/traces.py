@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from convexboost.boosting.algorithms import State
+from convexboost.boosting.algorithms import Algorithm, State
 from convexboost.boosting.training import boost
 from convexboost.core.protocols import Target
 from convexboost.learners._stumps import HistogramTarget
@@ -163,7 +163,7 @@ class Watched:
         return np.linalg.norm(self.problem.coordinates(target.values))
 
 
-class Recorder:
+class Recorder(Algorithm):
     """An algorithm that notes what it sees and does."""
 
     def __init__(self, algorithm, problem):

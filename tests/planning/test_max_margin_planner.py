@@ -112,7 +112,7 @@ def test_bad_parameters():
     for parameters, match in (
         ({"planner": "dijkstra"}, "`planner` must be None or a planner, got 'dijkstra'"),
         ({"learner": "netwrk"}, "did you mean 'network'"),
-        ({"learner": 3}, "`learner` must be a name, a learner or a scikit-learn regressor, got 3"),
+        ({"learner": 3}, "`learner` must be a name, a learner or a scikit-learn estimator, got 3"),
         ({"n_rounds": -1}, "`n_rounds` must be"),
         ({"max_weak_learners": 0}, "`max_weak_learners` must be positive or None, got 0"),
         ({"l2": -1.0}, "`l2` must be"),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from convexboost.boosting.steps import Step
 from convexboost.core.hypotheses import Direction, Move
@@ -47,21 +47,30 @@ class Round:
     move: Move
 
 
-class Algorithm(Protocol):
-    """One round at a time; the driver in train.py does the rest."""
+class Algorithm:
+    """One round at a time; the driver in training.py does the rest."""
+
+    #: Whether a round adds one hypothesis; the estimators' step "auto" may then refit its leaves.
+    adds_one_hypothesis: ClassVar[bool] = False
+
+    @property
+    def name(self) -> str:
+        """Return the name by which the estimators know it."""
+        return type(self).__name__.lower()
 
     def check(self, step: Step, constants: Constants) -> None:
-        """Raise ValueError if the step rule does not fit."""
+        """Raise ValueError if the step rule does not fit.  By default every rule fits."""
 
-    def round(self, state: State) -> Round: ...
+    def round(self, state: State) -> Round:
+        """One round: move F, and return what happened."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
-class Naive:
+class Naive(Algorithm):
     """Algorithm 1: project the subgradient, step, forget what was left over."""
 
-    def check(self, step: Step, constants: Constants) -> None:
-        """Every step rule fits."""
+    adds_one_hypothesis: ClassVar[bool] = True
 
     def round(self, s: State) -> Round:
         """Move f by −η proj(∇)."""
@@ -75,7 +84,7 @@ class Naive:
 
 
 @dataclass(frozen=True)
-class Repeated:
+class Repeated(Algorithm):
     """Algorithm 2': in round t project, subtract the projection, and repeat, t times in all.
 
     With `accuracy` (the paper's "alternative version") the number of projections adapts instead: they go
@@ -95,9 +104,6 @@ class Repeated:
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise ValueError(f"`{name}` must be positive, got {value!r}")
-
-    def check(self, step: Step, constants: Constants) -> None:
-        """Every step rule fits."""
 
     def round(self, s: State) -> Round:
         """Move f by −η (proj(∇) + proj(∇ − proj(∇)) + …)."""
@@ -122,20 +128,24 @@ class Repeated:
 
 
 @dataclass(frozen=True)
-class Residual:
+class Residual(Algorithm):
     """Algorithm 3: what a projection leaves over is added to the next subgradient.
 
-    `decay` multiplies the residual between rounds: 1 is the paper, 0 is Algorithm 1.
+    `decay` multiplies the residual between rounds: 1 is the paper, 0 is Algorithm 1.  A line search has no
+    guarantee here: −h need not be a direction of descent.
     """
 
     decay: float = 1.0
+    adds_one_hypothesis: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not 0 <= self.decay <= 1:
             raise ValueError(f"`decay` must lie in [0, 1], got {self.decay!r}")
 
-    def check(self, step: Step, constants: Constants) -> None:
-        """Every step rule fits; line search has no guarantee here (−h need not descend)."""
+    @property
+    def name(self) -> str:
+        """Return "residual", or "naive" where nothing is kept."""
+        return "residual" if self.decay > 0.0 else "naive"
 
     def round(self, s: State) -> Round:
         """Δ ← Δ + ∇;  f ← f − η proj(Δ);  Δ ← Δ − proj(Δ)."""

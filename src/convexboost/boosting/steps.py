@@ -8,9 +8,9 @@ does so for error feedback, and a rule that looks at the objective along the dir
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from scipy.optimize import brentq
 
@@ -23,8 +23,8 @@ Memory = dict[str, Any]
 #: `auto` doubles its first step while that multiplies the gain by at least this factor.
 DOUBLE = 1.1
 #: From round ENLARGE_FROM on `auto` may multiply the ensemble by ENLARGE, while more than the share
-#: ENLARGE_ABOVE of what could be gained at the start is left.  Earlier, or closer to the floor, that makes the
-#: scores larger but not more accurate.
+#: ENLARGE_ABOVE of what could be gained at the start is left.  Earlier, or closer to the floor, that makes
+#: the scores larger but not more accurate.
 ENLARGE_FROM, ENLARGE, ENLARGE_ABOVE = 20, 2**0.5, 0.3
 
 
@@ -40,6 +40,19 @@ class Step:
     name: ClassVar[str]
     #: Whether `size` gives η_t.  Dual averaging and error feedback need that; a line search has no `size`.
     is_schedule: ClassVar[bool] = True
+    #: The parameter that a learning rate sets; None: the rule has none.
+    rate_parameter: ClassVar[str | None] = None
+    #: Whether leaves get values of their own, whatever the length of the gradient: it may be an envelope's.
+    refits_leaves: ClassVar[bool] = False
+
+    def with_rate(self, rate: float) -> Self:
+        """Return the rule with its scale, factor or rate set."""
+        if self.rate_parameter is None:
+            raise ValueError(
+                f"`learning_rate`={rate!r} and `step` {self.name!r} cannot be combined: this step finds its "
+                "size by itself"
+            )
+        return replace(self, **{self.rate_parameter: rate})  # type: ignore[type-var]
 
     def check(self, constants: Constants) -> None:
         """Raise ValueError if the rule needs something of the objective that it does not have."""
@@ -66,6 +79,7 @@ class Constant(Step):
 
     scale: float = 1.0
     name: ClassVar[str] = "constant"
+    rate_parameter: ClassVar[str | None] = "scale"
 
     def __post_init__(self) -> None:
         _positive(scale=self.scale)
@@ -81,6 +95,7 @@ class InverseSqrt(Step):
 
     scale: float = 1.0
     name: ClassVar[str] = "inverse_sqrt"
+    rate_parameter: ClassVar[str | None] = "scale"
 
     def __post_init__(self) -> None:
         _positive(scale=self.scale)
@@ -96,6 +111,7 @@ class InverseTime(Step):
 
     scale: float | None = None
     name: ClassVar[str] = "inverse_time"
+    rate_parameter: ClassVar[str | None] = "scale"
 
     def __post_init__(self) -> None:
         if self.scale is not None:
@@ -125,6 +141,7 @@ class Polyak(Step):
     factor: float = 1.0
     target: float | None = None
     name: ClassVar[str] = "polyak"
+    rate_parameter: ClassVar[str | None] = "factor"
 
     def __post_init__(self) -> None:
         _positive(factor=self.factor)
@@ -160,6 +177,7 @@ class AdaNorm(Step):
 
     scale: float = 1.0
     name: ClassVar[str] = "adanorm"
+    rate_parameter: ClassVar[str | None] = "scale"
 
     def __post_init__(self) -> None:
         _positive(scale=self.scale)
@@ -200,6 +218,8 @@ class Refit(Step):
 
     rate: float = 0.1
     name: ClassVar[str] = "refit"
+    rate_parameter: ClassVar[str | None] = "rate"
+    refits_leaves: ClassVar[bool] = True
     is_schedule: ClassVar[bool] = False
 
     def __post_init__(self) -> None:

@@ -10,14 +10,12 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, fields
-from numbers import Real
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from convexboost.boosting.algorithms import Algorithm, State
-from convexboost.boosting.steps import STEPS, Step
-from convexboost.boosting.variants import ALGORITHMS
+from convexboost.boosting.algorithms import State
+from convexboost.boosting.options import Options
 from convexboost.core.hypotheses import ZERO, Direction
 from convexboost.core.model import AdditiveModel
 from convexboost.core.protocols import HypothesisSet, Objective, Scores
@@ -26,13 +24,11 @@ from convexboost.core.text import brief
 from convexboost.core.tolerances import ROUNDING, as_good_as
 from convexboost.inspection.certificates import Certificate
 from convexboost.inspection.tracker import BoundTracker
-from convexboost.registry import resolve
 
-OUTPUTS = ("last", "best", "average")
 #: An objective that has risen this many times as much as could be gained at the start: diverged.
 DIVERGED = 1e3
-#: With a certificate a state is kept every so many seconds, and never for more than this share of the time:
-#: what is lost in a round that is cut short is trained again from there.
+#: With a certificate a state is kept every KEEP_EVERY seconds, for at most this share of the time: a round
+#: that is cut short is trained again from there.
 KEEP_EVERY, KEEP_SHARE = 2.0, 0.02
 
 #: "not_a_number": the objective was NaN; "no_change": no improvement for `n_iter_no_change` rounds.
@@ -101,10 +97,23 @@ class Result:
     path: AdditiveModel  #: all rounds
     records: list[Record]
     best_round: int
-    reason: str  #: why training stopped, in words
-    diverged: bool
+    stop: Stop
     certificate: Certificate | None = None  #: how far from optimal the model can be, if asked for
-    kind: Kind = "rounds"  #: why training stopped
+
+    @property
+    def kind(self) -> Kind:
+        """Return why training stopped, for programs."""
+        return self.stop.kind
+
+    @property
+    def reason(self) -> str:
+        """Return why training stopped, in words."""
+        return self.stop.message
+
+    @property
+    def diverged(self) -> bool:
+        """Return whether the objective ran away."""
+        return self.kind == "diverged"
 
     @property
     def failed(self) -> bool:
@@ -133,40 +142,88 @@ class Tally(NamedTuple):
 class Training:
     """A run in progress: `run` finishes it; `state` and `restore` stop and resume it exactly.
 
+    Parameters
+    ----------
+    objective : Objective
+        A loss bound to targets, e.g. ``Absolute().bind(y, space)``.
+    hypotheses : HypothesisSet
+        A weak learner bound to inputs, e.g. ``Stump().bind(X, space)``.
+    options : Options, optional
+        How to train.
+    start : array of shape (n_outputs,), optional
+        The constant to start from; by default the best one (0 where an `offset` is given).
+    offset : array of shape (n_samples, n_outputs), optional
+        Fixed scores per row, added to the start.
+    validation : Scores, optional
+        An objective placed at validation rows; "best" then means best there.
+    callbacks : sequence of callables
+        Each is called with a `Record` after every round (and for the start); a true return value stops.
+    **settings
+        Fields of `Options`: ``Training(R, H, n_rounds=50)``.
+
     A round happens wholly or not at all.  Ctrl-C, or an error in a user's loss, may end it anywhere; its
     record and its part of the model are then dropped, and `state`, `round` and `run` continue from the last
     round that was finished.  Scores and Δ are changed in place, without a copy: they come back by training
     again from the last state that was taken (from the start where there is none).
+
+    Examples
+    --------
+    A run that is saved, and finished in another process.  The state holds what training changes: the scores,
+    Δ, the model, the records, the random numbers, what the step has learned.  Data, targets and options are
+    not in it: make the same `Training` again, then restore.
+
+    >>> import pickle
+    >>> import numpy as np
+    >>> from convexboost import FunctionSpace
+    >>> from convexboost.boosting.training import Training
+    >>> from convexboost.learners.stump import Stump
+    >>> from convexboost.losses.absolute import Absolute
+    >>> X = np.random.default_rng(0).normal(size=(100, 2))
+    >>> space = FunctionSpace.of(100)
+    >>> def training():
+    ...     return Training(Absolute().bind(X[:, 0], space), Stump().bind(X, space), n_rounds=20)
+    >>> first = training()
+    >>> for _ in range(8):
+    ...     first.round()
+    >>> checkpoint = pickle.dumps(first.state())  # write it to a file
+    >>> second = training()  # in a new process
+    >>> second.restore(pickle.loads(checkpoint))
+    >>> second.run()
+    >>> len(second.result().records) - 1
+    20
+
     """
 
     def __init__(
         self,
         objective: Objective,
         hypotheses: HypothesisSet,
+        options: Options | None = None,
         *,
-        algorithm: Algorithm,
-        step: Step,
-        start: Array,
-        offset: Array | None,
-        validation: Scores | None,
-        n_rounds: int,
-        max_weak_learners: float,
-        n_iter_no_change: float,
-        rng: np.random.Generator,
-        certificate: bool = False,
-        stop_when_gap_below: float = 0.0,
+        start: Array | None = None,
+        offset: Array | None = None,
+        validation: Scores | None = None,
+        callbacks: Sequence[Callback] = (),
+        **settings: Any,
     ) -> None:
-        if certificate or stop_when_gap_below > 0.0:
-            check_certifiable(getattr(objective, "envelope", 0.0))
+        self.options = options = Options.of(options, settings)
+        options.check(objective)
+        start = _checked_start(objective, start, offset)
         F = objective.scores(hypotheses.inputs, start, offset)
-        hypotheses.zero(objective.n_outputs)  # a set that cannot have so many outputs says so now
-        step.check(F.constants)
-        algorithm.check(step, F.constants)
-        self.algorithm, self.validation, self.gap = algorithm, validation, stop_when_gap_below
-        self.watch = BoundTracker(objective, hypotheses) if certificate or stop_when_gap_below > 0.0 else None
-        self.n_rounds, self.n_iter_no_change = n_rounds, n_iter_no_change
+        hypotheses.zero(objective.n_outputs)  # a set that cannot have this many outputs says so now
+        options.step.check(F.constants)
+        options.algorithm.check(options.step, F.constants)
+        self.validation, self.callbacks = validation, callbacks
+        self.watch = BoundTracker(objective, hypotheses) if options.certifies else None
         self.model = AdditiveModel(start, hypotheses.mapper)
-        self.progress = State(F, hypotheses, objective.n_outputs, step, rng, budget=max_weak_learners)
+        self.progress = State(
+            F,
+            hypotheses,
+            objective.n_outputs,
+            options.step,
+            np.random.default_rng(options.random_state),
+            budget=options.weak_learners,
+        )
         self.records: list[Record] = []
         self.stop: Stop | None = None
         self._tally = Tally()
@@ -188,22 +245,22 @@ class Training:
         """Return whether the objective ran away."""
         return self.stop is not None and self.stop.kind == "diverged"
 
-    def run(self, callbacks: Sequence[Callback] = ()) -> None:
-        """Train until something says stop, and keep the reason.  Ctrl-C is such a reason."""
+    def run(self) -> None:
+        """Train until there is a reason to stop, and keep the reason.  Ctrl-C is one."""
         try:
             self._recover()
             # A run that is resumed may have been finished already.
             self.stop = self._finished() if self._tally.rounds > 0 else self._exhausted()
-            self._tell(callbacks)
+            self._tell()
             while self.stop is None:
                 self.round()
-                self._tell(callbacks)
+                self._tell()
                 self._keep()
         except KeyboardInterrupt:
             self.stop = Stop("interrupted", "interrupted")
 
-    def _tell(self, callbacks: Sequence[Callback]) -> None:
-        for callback in callbacks:  # all of them, also when one asks to stop
+    def _tell(self) -> None:
+        for callback in self.callbacks:  # all of them, also when one asks to stop
             if callback(self.records[-1]):
                 self.stop = self.stop or Stop("callback", "a callback asked to stop")
 
@@ -223,7 +280,7 @@ class Training:
         progress = self.progress
         if self.watch is not None:
             self.watch.observe(progress.F)
-        found = self.algorithm.round(progress)
+        found = self.options.algorithm.round(progress)
         self.model.append(found.move)
         if self.validation is not None:
             self.validation.move(found.move)
@@ -279,10 +336,11 @@ class Training:
         """Return the round with the best validation loss, or objective where there is no validation set."""
         return self._tally.best
 
-    def result(self, output: str) -> Result:
-        """Build the model that was asked for."""
+    def result(self, output: str | None = None) -> Result:
+        """Build the model: the iterate that `output`, by default that of the options, names."""
         best = self.best_round
         stop = self.stop or Stop("rounds", "")
+        output = output or self.options.output
         if stop.kind in FAILED:  # nobody wants the last iterate then
             output = "best"
         model = {
@@ -290,9 +348,7 @@ class Training:
             "best": lambda: self.model.truncate(best),
             "average": lambda: self.model.average(),
         }[output]()
-        return Result(
-            model, self.model, self.records, best, stop.message, self.diverged, self._certificate(), stop.kind
-        )
+        return Result(model, self.model, self.records, best, stop, self._certificate())
 
     def _certificate(self) -> Certificate | None:
         if self.watch is None:
@@ -376,8 +432,8 @@ class Training:
         return math.inf if math.isnan(merit) else merit
 
     def _exhausted(self) -> Stop | None:
-        if self._tally.rounds >= self.n_rounds:
-            return Stop("rounds", f"all {self.n_rounds} rounds done")
+        if self._tally.rounds >= self.options.n_rounds:
+            return Stop("rounds", f"all {self.options.n_rounds} rounds done")
         if self.progress.budget < 1:
             return Stop("budget", "the budget of weak learners is used up")
         return None
@@ -398,15 +454,16 @@ class Training:
             )
         if minimum is not None and last <= minimum:
             return Stop("minimum", f"the objective reached its minimum {minimum:g}")
-        if self.watch is not None and self.gap > 0.0:
+        wanted = self.options.stop_when_gap_below
+        if self.watch is not None and wanted is not None:
             gap = max(min(last, self.watch.objective) - self.watch.lower, 0.0)
-            if gap <= self.gap:
-                return Stop("gap", f"the certified gap {gap:.3g} is at most {self.gap:g}")
+            if gap <= wanted:
+                return Stop("gap", f"the certified gap {gap:.3g} is at most {wanted:g}")
         if self._tally.zeros >= 2:
             return Stop("converged", "converged: no hypothesis correlates with the gradient")
-        if t - self._tally.best >= self.n_iter_no_change:
+        if t - self._tally.best >= self.options.patience:
             what = "objective" if self.validation is None else "validation loss"
-            return Stop("no_change", f"the {what} has not improved for {self.n_iter_no_change} rounds")
+            return Stop("no_change", f"the {what} has not improved for {self.options.patience} rounds")
         return self._exhausted()
 
 
@@ -414,46 +471,29 @@ def _copies(model: AdditiveModel) -> tuple[list[Any], list[int], list[float]]:
     return list(model.terms), list(model.ends), list(model.multipliers)
 
 
-def check_certifiable(envelope: float) -> None:
-    """Refuse to certify gradients that are not those of the objective."""
-    if envelope > 0.0:
-        raise ValueError(
-            f"`envelope`={envelope!r} and a certificate cannot be combined: its gradients are those of "
-            "another function"
-        )
-
-
-def _checked_gap(gap: float | None, objective: Objective) -> float:
-    if gap is None:
-        return 0.0
-    if not (isinstance(gap, Real) and gap > 0.0):
-        raise ValueError(f"`stop_when_gap_below` must be positive, got {gap!r}")
-    if objective.constants.minimum is None and not getattr(objective, "l2", 0.0) > 0.0:
-        raise ValueError(
-            f"`stop_when_gap_below`={gap!r} cannot be certified: the loss has no known minimum and `l2` is 0"
-        )
-    return float(gap)
+def _checked_start(objective: Objective, start: Array | None, offset: Array | None) -> Array:
+    if start is None:
+        start = objective.start() if offset is None else np.zeros(objective.n_outputs)
+    start = np.asarray(start, float)
+    if start.shape != (objective.n_outputs,):
+        raise ValueError(f"`start` must have shape ({objective.n_outputs},), got {start.shape}")
+    return start
 
 
 def boost(
     objective: Objective,
     hypotheses: HypothesisSet,
+    options: Options | None = None,
     *,
-    algorithm: str | Algorithm = "residual",
-    step: str | Step = "auto",
-    n_rounds: int = 500,
-    max_weak_learners: int | None = None,
-    output: str = "best",
     start: Array | None = None,
     offset: Array | None = None,
     validation: Scores | None = None,
-    n_iter_no_change: int | None = None,
-    random_state: int | np.random.Generator | None = None,
     callbacks: Sequence[Callback] = (),
-    certificate: bool = False,
-    stop_when_gap_below: float | None = None,
+    **settings: Any,
 ) -> Result:
     """Minimise a convex objective over sums of hypotheses: the library without scikit-learn.
+
+    The arguments are those of `Training`, which can be stopped and resumed; this runs it to its end.
 
     Parameters
     ----------
@@ -461,66 +501,36 @@ def boost(
         A loss bound to targets, e.g. ``Absolute().bind(y, space)``.
     hypotheses : HypothesisSet
         A weak learner bound to inputs, e.g. ``Stump().bind(X, space)``.
-    algorithm : str or Algorithm
-        "naive", "repeated", "residual", "dual_averaging", "error_feedback", or an object.
-    step : str or Step
-        "auto", "inverse_sqrt:0.5", ..., or an object.
-    n_rounds, max_weak_learners : int
-        Budgets; training ends with the first that is used up.
-    output : {"best", "last", "average"}
-        Which iterate becomes the model.  Guarantees are for "best" and "average".
+    options : Options, optional
+        How to train.
     start : array of shape (n_outputs,), optional
         The constant to start from; by default the best one (0 where an `offset` is given).
     offset : array of shape (n_samples, n_outputs), optional
         Fixed scores per row, added to the start.
     validation : Scores, optional
         An objective placed at validation rows; "best" then means best there.
-    n_iter_no_change : int, optional
-        Stop when the validation loss (the objective without a validation set) has not improved for so long.
-    random_state : int or Generator, optional
-        For weak learners that draw numbers.
     callbacks : sequence of callables
         Each is called with a `Record` after every round (and for the start); a true return value stops.
-    certificate : bool
-        Collect what it takes to say how far from optimal the result can be (`Result.certificate`).
-    stop_when_gap_below : float, optional
-        Stop when the objective is certified to be at most so far above its minimum over all sums of
-        hypotheses.  Needs `l2` > 0, or a loss with a known minimum.
+    **settings
+        Fields of `Options` (algorithm, step, n_rounds, max_weak_learners, output, n_iter_no_change,
+        random_state, certificate, stop_when_gap_below): ``boost(R, H, n_rounds=50)``.
 
     Returns
     -------
     Result
         The model, the records of all rounds, and why training stopped.  Ctrl-C stops it too
-        (`kind` "interrupted"): what is returned is that of a run with as many rounds as were finished.
+        (`kind` "interrupted"): the result is that of a run with as many rounds as were finished.
 
     """
-    if output not in OUTPUTS:
-        raise ValueError(f"`output` must be one of {', '.join(OUTPUTS)}, got {output!r}")
-    if start is None:
-        start = objective.start() if offset is None else np.zeros(objective.n_outputs)
-    start = np.asarray(start, float)
-    if start.shape != (objective.n_outputs,):
-        raise ValueError(f"`start` must have shape ({objective.n_outputs},), got {start.shape}")
-    chosen: Any = resolve("algorithm", algorithm, ALGORITHMS)
-    rule: Any = resolve("step", step, STEPS)
-    if not hasattr(chosen, "round"):
-        raise ValueError(f"`algorithm` must be a name or an algorithm, got {algorithm!r}")
-    if not isinstance(rule, Step):
-        raise ValueError(f"`step` must be a name or a Step, got {step!r}")
     training = Training(
         objective,
         hypotheses,
-        algorithm=chosen,
-        step=rule,
+        options,
         start=start,
         offset=offset,
         validation=validation,
-        n_rounds=n_rounds,
-        max_weak_learners=math.inf if max_weak_learners is None else max_weak_learners,
-        n_iter_no_change=math.inf if n_iter_no_change is None else n_iter_no_change,
-        rng=np.random.default_rng(random_state),
-        certificate=certificate,
-        stop_when_gap_below=_checked_gap(stop_when_gap_below, objective),
+        callbacks=callbacks,
+        **settings,
     )
-    training.run(callbacks)
-    return training.result(output)
+    training.run()
+    return training.result()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from convexboost.boosting.algorithms import Naive, Repeated, Residual, Round, State
+from convexboost.boosting.algorithms import Algorithm, Naive, Repeated, Residual, Round, State
 from convexboost.core.hypotheses import Move
 from convexboost.core.protocols import Constants
 
@@ -21,15 +21,20 @@ def _need_schedule(algorithm: str, step: Step) -> None:
 
 
 @dataclass(frozen=True)
-class DualAveraging:
+class DualAveraging(Algorithm):
     """Theorem E: f_t = f_0 − η_t Σ_{j ≤ t} h_j, with h and Δ as in Algorithm 3.
 
     Needs no bound on the iterates, and its guarantee is for the plain average, at any time.
     """
 
+    @property
+    def name(self) -> str:
+        """Return the name by which the estimators know it."""
+        return "dual_averaging"
+
     def check(self, step: Step, constants: Constants) -> None:
         """Only schedules fit."""
-        _need_schedule("dual_averaging", step)
+        _need_schedule(self.name, step)
 
     def round(self, s: State) -> Round:
         """Rescale the whole ensemble from η_{t−1} to η_t, then add −η_t h."""
@@ -47,16 +52,21 @@ class DualAveraging:
 
 
 @dataclass(frozen=True)
-class ErrorFeedback:
+class ErrorFeedback(Algorithm):
     """Theorem F: e ← e + η_t ∇;  f ← f − proj(e);  e ← e − proj(e).
 
     The same as Algorithm 3 for a constant step.  The step size is inside e, so any positive sequence works,
     Polyak's rule among them (Section 7.2).
     """
 
+    @property
+    def name(self) -> str:
+        """Return the name by which the estimators know it."""
+        return "error_feedback"
+
     def check(self, step: Step, constants: Constants) -> None:
         """Only schedules fit."""
-        _need_schedule("error_feedback", step)
+        _need_schedule(self.name, step)
 
     def round(self, s: State) -> Round:
         """Scale the subgradient before it is accumulated; the projection is then taken whole."""
@@ -72,7 +82,7 @@ class ErrorFeedback:
         return Round(h, move)
 
 
-ALGORITHMS = {
+ALGORITHMS: dict[str, type[Algorithm]] = {
     "naive": Naive,
     "repeated": Repeated,
     "residual": Residual,

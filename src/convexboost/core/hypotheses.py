@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
+from convexboost.core.plain import Plain
 from convexboost.core.space import Array
 from convexboost.core.text import brief
 
@@ -18,9 +19,19 @@ Pooled = Callable[[Any, int], float]
 class Hypothesis(ABC):
     """A function h from inputs to R^k.  It can be evaluated at any inputs, not only the training ones."""
 
+    #: Its name in plain data, different for each class of hypotheses that a learner makes.
+    kind: ClassVar[str] = "hypothesis"
+
     @abstractmethod
     def add_to(self, F: Array, inputs: Any, weight: float) -> None:
         """F += weight * h(inputs), in place."""
+
+    def key(self) -> Hashable | None:
+        """Return what makes this hypothesis itself, its values aside; None where that cannot be told.
+
+        Two hypotheses with the same key differ at most in the values they take, as stumps with one split.
+        """
+        return None
 
     def lookup(self, inputs: Any, weight: float) -> tuple[Any, Array] | None:
         """Return (codes, table) with weight · h = table[codes] at the inputs, if h has that form."""
@@ -47,6 +58,19 @@ class Hypothesis(ABC):
         """F += Σ weight * h(inputs), in place, for many hypotheses of this kind."""
         for weight, h in terms:
             h.add_to(F, inputs, weight)
+
+    @classmethod
+    def to_plain(cls, hypotheses: Sequence[Self]) -> Plain:
+        """Return many hypotheses of this class as plain data, in a few arrays."""
+        raise ValueError(f"{cls.__name__} cannot be written as plain arrays")
+
+    @classmethod
+    def from_plain(cls, plain: Plain, count: int, mapper: Any, n_outputs: int) -> list[Self]:
+        """Return the `count` hypotheses that `to_plain` wrote; raise a ValueError that names what is wrong.
+
+        `mapper` is that of the model: nothing may be read outside of the inputs that it prepares.
+        """
+        raise ValueError(f"{cls.__name__} cannot be read from plain arrays")
 
 
 Term = tuple[float, Hypothesis]

@@ -6,13 +6,27 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import Any, Protocol, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
-from convexboost.core.hypotheses import Direction, Move, Term, add_all, merge
-from convexboost.core.protocols import Inputs
+from convexboost.core.hypotheses import Direction, Hypothesis, Move, Term, add_all, by_kind, merge
+from convexboost.core.plain import Plain
+from convexboost.core.protocols import Mapper
 from convexboost.core.space import Array
+
+#: The version of the plain data of a model.
+VERSION = 1
+
+
+class Kinds(Protocol):
+    """What a learner says about its models, so that they can be read."""
+
+    @property
+    def mapper_type(self) -> type[Mapper]: ...
+    @property
+    def hypothesis_types(self) -> tuple[type[Hypothesis], ...]: ...
 
 
 @dataclass
@@ -20,7 +34,7 @@ class AdditiveModel:
     """start + multiplier · Σ weight · hypothesis, with the history of how it grew."""
 
     start: Array
-    mapper: Inputs
+    mapper: Mapper
     terms: list[Term] = field(default_factory=list)
     ends: list[int] = field(default_factory=lambda: [0])  #: number of terms after each round
     multipliers: list[float] = field(default_factory=lambda: [1.0])  #: global multiplier after each round
@@ -94,6 +108,58 @@ class AdditiveModel:
             terms = self.terms[self.ends[j - 1] : self.ends[j]]
             model.append(Move(Direction(tuple((factor * w, h) for w, h in terms), math.nan), math.nan))
         return model
+
+    def to_plain(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Return the model as a description that JSON can hold, and arrays by name."""
+        groups = by_kind(self.terms)
+        kinds = list(groups)
+        plain = Plain.of(
+            {"version": VERSION, "kinds": [kind.kind for kind in kinds]},
+            {
+                "start": np.array(self.start, float),
+                "ends": np.array(self.ends, np.int64),
+                "multipliers": np.array(self.multipliers, float),
+                "weights": np.array([weight for weight, _ in self.terms], float),
+                "kind_of_term": np.array([kinds.index(type(h)) for _, h in self.terms], np.uint8),
+            },
+            mapper=self.mapper.to_plain(),
+            **{kind.kind: kind.to_plain([h for _, h in group]) for kind, group in groups.items()},
+        )
+        return dict(plain.description), dict(plain.arrays)
+
+    @classmethod
+    def from_plain(cls, description: Any, arrays: Any, learner: Kinds) -> Self:
+        """Return the model that `to_plain` wrote; `learner` is one like that which made it.
+
+        Its predictions are the same bit for bit.  Data that make no sense raise a ValueError that names what
+        is wrong with them.
+        """
+        plain = Plain(description, arrays)
+        version = plain.value("version", int)
+        if version != VERSION:
+            raise ValueError(f"`version` of a model must be {VERSION}, got {version}")
+        known = {kind.kind: kind for kind in learner.hypothesis_types}
+        names = plain.value("kinds", list)
+        for name in names:
+            if not isinstance(name, str) or name not in known:
+                raise ValueError(f"{learner!r} makes no hypotheses of kind {name!r}")
+        if len(set(names)) < len(names):
+            raise ValueError(f"`kinds` must all be different, got {names}")
+        start = plain.array("start", float, None)
+        weights = plain.array("weights", float, None)
+        number = plain.indices("kind_of_term", np.uint8, len(weights), below=len(names))
+        mapper = learner.mapper_type.from_plain(plain.part("mapper"))
+        terms: list[Any] = [None] * len(weights)
+        for i, name in enumerate(names):
+            places = np.flatnonzero(number == i)
+            found = known[name].from_plain(plain.part(name), len(places), mapper, len(start))
+            for place, h in zip(places, found, strict=True):
+                terms[place] = (float(weights[place]), h)
+        ends = plain.array("ends", np.int64, None)
+        plain.need("ends", len(ends) > 0 and ends[0] == 0, "0 first")
+        plain.slices("ends", len(ends), len(terms))
+        multipliers = plain.array("multipliers", float, len(ends))
+        return cls(start, mapper, terms, ends.tolist(), multipliers.tolist())
 
     def _constant(self, inputs: Any) -> Array:
         return np.tile(self.start, (len(inputs), 1))

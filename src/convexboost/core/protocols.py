@@ -12,6 +12,7 @@ import numpy as np
 
 from convexboost.core.gradients import Gradient
 from convexboost.core.hypotheses import ZERO, Direction, Move
+from convexboost.core.plain import Plain
 from convexboost.core.space import Array
 from convexboost.core.tolerances import ROUNDING
 
@@ -118,10 +119,26 @@ class PreparedInputs(Protocol):
     def __len__(self) -> int: ...
 
 
-class Inputs(Protocol):
-    """Turns a user's X into what hypotheses read (binned columns, or X itself)."""
+class Mapper(ABC):
+    """Turns a user's X into what hypotheses read: binned columns, or X itself."""
 
-    def prepare(self, X: Any) -> PreparedInputs: ...
+    @abstractmethod
+    def prepare(self, X: Any) -> PreparedInputs:
+        """Return X as hypotheses read it, with the number of threads that may work on it."""
+
+    @property
+    def n_hypotheses(self) -> float:
+        """Return how many hypotheses with different keys these inputs allow; infinity: not known."""
+        return math.inf
+
+    def to_plain(self) -> Plain:
+        """Return the mapper as plain data."""
+        raise ValueError(f"{type(self).__name__} cannot be written as plain arrays")
+
+    @classmethod
+    def from_plain(cls, plain: Plain) -> Self:
+        """Return the mapper that `to_plain` wrote; raise a ValueError that names what is wrong."""
+        raise ValueError(f"{cls.__name__} cannot be read from plain arrays")
 
 
 class HypothesisSet(Protocol):
@@ -139,7 +156,7 @@ class HypothesisSet(Protocol):
         """Return the length of ∇ on the rows that are too light to be seen in `Target.coordinates`."""
 
     @property
-    def mapper(self) -> Inputs:
+    def mapper(self) -> Mapper:
         """Return the map from a user's X to `inputs`, kept in the model."""
 
     @property

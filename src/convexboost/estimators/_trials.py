@@ -10,6 +10,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.model_selection import train_test_split
 
 from convexboost.core.space import Array, FunctionSpace
+from convexboost.estimators._auto import rounds
 from convexboost.estimators._frames import naming
 from convexboost.inspection.diagnosis import Trial
 
@@ -25,41 +26,54 @@ OWN = "the model's own settings"
 def run(model: Any, X: Any, y: Any) -> list[Trial]:
     """Train the model's own settings first, then one change at a time; the same budget of weak learners."""
     X_train, X_held, y_train, y_held = _split(model, X, y)
-    rounds = min(MAX_ROUNDS, model._most_rounds(validated=False))
+    return [
+        _trial(model, name, change, parameters, (X_train, X_held, y_train, y_held))
+        for name, change, parameters in _changes(model)
+    ]
+
+
+def _changes(model: Any) -> list[tuple[str, str, dict[str, Any]]]:
+    """Return the changes to try: a name, the parameter that is changed, and what to set."""
     changes: list[tuple[str, str, dict[str, Any]]] = [(OWN, "", {})]
-    changes += [
-        (f"algorithm={name!r}", "algorithm", {"algorithm": name})
-        for name in ALGORITHMS
-        if name != model.algorithm
-    ]
-    if model.step != "auto":
-        changes.append(("step='auto'", "step", {"step": "auto"}))
-    others = (model._learner().stronger(), model._learner().weaker())
-    changes += [
-        (f"learner={other!r}", "learner", {"learner": other}) for other in others if other is not None
-    ]
-    trials = []
-    for name, change, parameters in changes:
-        trial = clone(model).set_params(
-            callbacks=None, verbose=0, early_stopping=False, certificate=False, stop_when_gap_below=None
-        )
-        trial.set_params(output="best", **parameters)
-        slow = "learner" in parameters and trial._learner().is_slow
-        budget = min(rounds, MAX_SLOW_ROUNDS) if slow else rounds
-        trial.set_params(n_rounds=budget, max_weak_learners=budget)
-        trial.fit(X_train, y_train, X_val=X_held, y_val=y_held)
-        history = trial.history_
-        trials.append(
-            Trial(
-                name,
-                change,
-                float(history["validation"][0]),
-                float(np.nanmin(history["objective"])),
-                float(np.nanmin(history["validation"])),
-                int(history["weak_learners"][-1]),
-            )
-        )
-    return trials
+    for name in ALGORITHMS:
+        if name != model._settled.options.algorithm.name:
+            others = {"residual_decay": "auto", "accuracy": None}  # they belong to the algorithm of the model
+            changes.append((f"algorithm={name!r}", "algorithm", {"algorithm": name, **others}))
+    if not (model._is_auto("step") and model._is_auto("learning_rate")):
+        changes.append(("step='auto'", "step", {"step": "auto", "learning_rate": "auto"}))
+    learner = model._settled.learner
+    for other in (learner.stronger(), learner.weaker()):
+        if other is not None:
+            changes.append((f"learner={other!r}", "learner", {"learner": other}))
+    return changes
+
+
+def _trial(model: Any, name: str, change: str, parameters: dict[str, Any], parts: Any) -> Trial:
+    X_train, X_held, y_train, y_held = parts
+    defaults = model._defaults()
+    trial = clone(model).set_params(
+        callbacks=None,
+        verbose=0,
+        certificate=False,
+        stop_when_gap_below=None,
+        output="best",
+        early_stopping=False,
+        **{unused: defaults[unused] for unused in ("validation_fraction", "n_iter_no_change")},
+        **parameters,
+    )
+    slow = change == "learner" and trial._learner().is_slow
+    budget = min(MAX_ROUNDS, rounds(model), MAX_SLOW_ROUNDS if slow else MAX_ROUNDS)
+    trial.set_params(n_rounds=budget, max_weak_learners=budget)
+    trial.fit(X_train, y_train, X_val=X_held, y_val=y_held)
+    history = trial.history_
+    return Trial(
+        name,
+        change,
+        float(history["validation"][0]),
+        float(np.nanmin(history["objective"])),
+        float(np.nanmin(history["validation"])),
+        int(history["weak_learners"][-1]),
+    )
 
 
 def validation(model: Any, X: Any, y: Any) -> Array:
@@ -77,7 +91,7 @@ def validation(model: Any, X: Any, y: Any) -> Array:
     values = [objective.value(np.tile(start, (len(targets), 1)))]
     values += [objective.value(F) for F in model.model_.staged_predict(X)]
     trained = model.history_["objective"][: len(values)]
-    if len(values) > 1 and model.l2 == 0.0 and np.allclose(values, trained, rtol=1e-9, atol=0.0):
+    if len(values) > 1 and model._settled.l2 == 0.0 and np.allclose(values, trained, rtol=1e-9, atol=0.0):
         raise ValueError(
             "`X` and `y` must be rows that the model was not trained on; these are the training rows"
         )
@@ -87,7 +101,7 @@ def validation(model: Any, X: Any, y: Any) -> Array:
 
 def why_not(model: Any) -> str:
     """Return why the loss on other rows cannot be followed round by round; "" where it can."""
-    if model.output == "average":
+    if model._settled.options.output == "average":
         return "the stages of an average are not the iterates of the run; give X_val and y_val to fit."
     if model.loss_.needs_groups:
         return "the loss needs groups, which diagnose does not take; give X_val, y_val and groups_val to fit."

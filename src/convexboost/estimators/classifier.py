@@ -22,10 +22,11 @@ from convexboost.core.text import shown
 from convexboost.core.tolerances import blocks
 from convexboost.estimators._base import BaseConvexBoost
 from convexboost.estimators._frames import is_missing
+from convexboost.estimators._input import Given
 
 
 def _has_link(estimator: ConvexBoostClassifier) -> bool:
-    loss = getattr(estimator, "loss_", None) or estimator._loss()
+    loss = vars(estimator).get("loss_") or estimator._loss()
     if not loss.has_link:
         raise AttributeError(
             f"`loss` {estimator.loss!r} gives no probabilities; use loss='softmax', or calibrate"
@@ -38,26 +39,137 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
 
     Parameters
     ----------
-    loss : str or Loss, default="softmax"
-        "softmax" (has `predict_proba`), "multiclass_hinge" (Crammer and Singer); for two classes also
-        "logistic", "exponential", "hinge", "squared_hinge"; a Loss; or your own (docs/add-a-loss.md).
+    loss : str, Loss or object, default="softmax"
+        What is minimised.  "softmax" gives probabilities (`predict_proba`); "multiclass_hinge" (Crammer and
+        Singer) does not.  For two classes also "logistic", "exponential", "hinge", "squared_hinge".  Or a
+        `Loss`, or an object of your own (docs/add-a-loss.md).
     learner : str, learner or scikit-learn estimator, default="tree"
-        "tree", "stump", "class_stump", "sign_stump", "additive" (all stumps at once), "network", an object
-        such as ``Tree(max_leaves=15)``, or any scikit-learn regressor or classifier.
-    algorithm : str, default="residual"
-        "naive", "repeated", "residual" (Algorithms 1, 2, 3), "dual_averaging", "error_feedback".
+        The weak learner.  "tree" grows decision trees; ``Tree(max_leaves=31, max_depth=6,
+        min_samples_leaf=20, subsample=0.8, colsample_bytree=0.8, reg_lambda=1.0, monotone_constraints={"age":
+        1})`` sets leaves, depth, rows per leaf, row and column sampling, the l2 penalty of leaves, and
+        monotone columns.  Other names: "stump", "sign_stump", "class_stump" (for several outputs), "additive"
+        (all stumps at once), "network".  Any scikit-learn regressor or classifier works too.  Trees store a
+        sparse X as one byte per entry; for a wide one "stump" is much faster.
+    algorithm : str or Algorithm, default="residual"
+        "naive", "repeated", "residual" (Algorithms 1, 2 and 3 of Grubb and Bagnell), "dual_averaging" or
+        "error_feedback".
+    n_rounds : int or "auto", default="auto"
+        The number of rounds, one tree each (`n_estimators` elsewhere).  Where `early_stopping` chooses the
+        number, the largest that it may choose.  "auto" is 500; where early_stopping="auto" chooses, at most
+        1000.
+    learning_rate : float or "auto", default="auto"
+        How much of each new tree is added.  A number makes step="auto" mean "refit" at this rate ("polyak"
+        for losses that reweight rows, such as `CVaR`), and gives another named step its scale.  "auto" is
+        0.05 for trees; other learners have a step that finds its scale by itself.
+    max_weak_learners : int or None, default=None
+        The largest number of weak learners in the model; None is no limit.  "repeated" trains t of them in
+        round t, the other algorithms one per round.
+    step : str or Step, default="auto"
+        How far to go in a round: "constant", "inverse_sqrt", "inverse_time", "polyak", "adanorm",
+        "line_search" or "refit"; a scale may follow ("inverse_sqrt:0.5").  With trees and algorithm
+        "residual" or "naive", "auto" is "refit:0.05": 0.05 times the leaf values that lower the objective
+        most.  For losses that reweight rows (`CVaR`, `WorstGroup`) it is "polyak:0.05".  Otherwise it is a
+        decaying step that finds its scale by itself.
+    output : {"best", "last", "average"}, default="best"
+        Which iterate becomes the model: the best one (by validation loss where there is one, else by the
+        training objective), the last one, or the average of all.
+    residual_decay : float in [0, 1] or "auto", default="auto"
+        For algorithm="residual" only: the part of the residual that is kept from round to round.  1 is the
+        algorithm of the paper, 0 is "naive".  "auto" is 0.7 for trees, which overfit with 1, and 1 for other
+        learners.
+    accuracy : float or None, default=None
+        For algorithm="repeated" only: in each round project until the error costs at most half of this,
+        instead of t times in round t.
+    l2 : float, default=0.0
+        Adds l2/2 ‖f − start‖² to the objective: a penalty on predictions at the training rows.  The penalty
+        on leaf values that other libraries call `reg_lambda` is a parameter of `Tree`.
+    envelope : float or "auto", default="auto"
+        For losses with kinks that have a `prox`: take gradients of the Moreau envelope, this many Polyak
+        steps wide; 0 takes those of the loss itself.  "auto" is 10 in regression and 3 in classification for
+        losses that are not smooth, with trees whose leaves are refitted and without a certificate; else 0.
+    early_stopping : bool or "auto", default="auto"
+        "auto", with trees: choose the number of rounds by validation in three folds of the training rows,
+        then train that many rounds on all rows; see `validation_curve_`.  Each fold trains until its
+        validation loss has not improved for `n_iter_no_change` rounds.  Equal inputs are in the same fold,
+        and so are the rows of a query, or of a group where the loss compares rows of a group; classes are
+        spread evenly.  From 10,000 distinct inputs (1,000 groups) on, one fold validates.  A classifier
+        trains twice the number of rounds that is best for its loss, since its errors go on falling.  There
+        are no folds, and `n_rounds` rounds, with other learners, `X_val`, an offset, certificates,
+        output="average", hinges in classification, a loss that couples all rows, fewer than 60 distinct
+        inputs (20 groups), or where most rows share their inputs with rows of another target.
+        True: hold out `validation_fraction` of the rows (of the queries, in a ranker), unless `X_val` is
+        given to `fit`, and stop when the loss on them has not improved for `n_iter_no_change` rounds.  Rows
+        that are held out are not trained on.
+        False: train `n_rounds` rounds.
+    validation_fraction : float in (0, 1), default=0.1
+        The part of the rows that early_stopping=True holds out.
+    n_iter_no_change : int, default=50
+        Early stopping waits this many rounds for a better validation loss (`early_stopping_rounds`
+        elsewhere).
+    certificate : bool, default=False
+        Compute how far from optimal the training objective can be at most: see `certificate_`.  With stumps
+        and "additive" the bound holds for all sums of weak learners.  With trees and other learners it holds
+        for every function, because trees can fit almost anything; with `l2` = 0 or a small one it is then
+        often no better than the known minimum of the loss.
+    stop_when_gap_below : float or None, default=None
+        Stop when the objective is certified to be at most this far above the best that the learner can reach.
+        Needs `l2` > 0 or a loss with a known minimum; learner="stump" reaches it soonest.
     class_weight : dict, "balanced" or None, default=None
-        What the weight of each row is multiplied by, {label: weight}; 1 for labels that are not in it.
-        "balanced": all classes get the same weight in total, and the rows keep theirs.
-
-    The other parameters and the attributes are those of `ConvexBoostRegressor`, with what "auto" means for
-    trees, the default learner; early_stopping="auto" finds the number of rounds for losses that give
-    probabilities, not for hinges.  In addition:
+        Factors for the weights of the rows, {label: factor}; 1 for labels that are not in it.  "balanced"
+        gives all classes the same total weight and keeps the total of all rows.  None: no factors.
+    categorical_features : "from_dtype", list of columns or None, default="from_dtype"
+        Which columns are categorical: those with a categorical dtype in a data frame, a list of column
+        numbers or names (or a mask), or none.
+    random_state : int, RandomState or None, default=None
+        For everything that is drawn at random: cuts of trees (`Tree` says when), rows and columns for each
+        tree, rows held out.  Give a number to get the same model again.
+    n_jobs : int or None, default=None
+        The number of threads; None and -1 are all cores.  The model does not depend on it.
+    callbacks : list of callables or None, default=None
+        Each is called with a `Record` after every round (and for the start); a true return value stops
+        training.
+    verbose : int, default=0
+        1 prints about twenty lines on standard error, 2 one line per round.
 
     Attributes
     ----------
+    model_ : AdditiveModel
+        The start and the weak learners with their weights.
+    loss_ : Loss
+        The loss that `loss` stands for.
+    constants_ : Constants
+        What is known of the training objective: its minimum, smoothness, Lipschitz constant, strong
+        convexity.
+    history_ : dict of arrays
+        One entry per round, entry 0 being the start: round, objective, validation, edge, intrinsic_edge,
+        step, weak_learners, gradient_evaluations, seconds; with a certificate also gradient_norm, length,
+        residual_norm, average, lower_bound.
+    n_rounds_ : int
+        The number of rounds that were trained.
+    best_round_ : int
+        The round with the best validation loss, or objective where there is no validation.
+    validation_curve_ : array or None
+        The mean validation loss after each round, entry 0 being the start, where early_stopping="auto" chose
+        the number of rounds; else None.
+    certificate_ : Certificate or None
+        How far from optimal the training objective can be: print it, or call its `gap()`.  None without
+        `certificate` or `stop_when_gap_below`.
+    chosen_ : array of int
+        The hypothesis that each weak learner is (for trees, its splits), numbered by first appearance; −1
+        where that is not known.
+    stop_reason_ : str
+        Why training stopped, in words.  Ctrl-C ends training too: the finished rounds are the model.  Where
+        there is none, or while folds choose the number of rounds, it raises KeyboardInterrupt.  A fit that
+        raises leaves the estimator as it was.
+    stop_kind_ : str
+        The same for programs: "rounds", "budget", "minimum", "gap", "converged", "no_change", "callback",
+        "interrupted", "diverged" or "not_a_number".
     classes_ : array
         The class labels, sorted.
+    n_features_in_ : int
+        The number of columns of X.
+    feature_names_in_ : array of str
+        The names of the columns, where X had any.
 
     Examples
     --------
@@ -80,6 +192,7 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
         algorithm: Any = "residual",
         *,
         n_rounds: Any = "auto",
+        learning_rate: Any = "auto",
         max_weak_learners: int | None = None,
         step: Any = "auto",
         output: str = "best",
@@ -120,7 +233,7 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
         groups; `groups_val` the same for `X_val`.
         """
         with unchanged_on_error(self):
-            self._fit(X, y, sample_weight, X_val, y_val, offset, groups, groups_val)
+            self._fit(Given(X, y, sample_weight, X_val, y_val, offset, groups, groups_val))
         return self
 
     def decision_function(self, X: Any) -> Array:

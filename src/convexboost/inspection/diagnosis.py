@@ -16,7 +16,7 @@ import math
 import textwrap
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,10 +24,6 @@ from numpy.typing import NDArray
 from convexboost.core.hypotheses import Term
 from convexboost.core.space import Array
 from convexboost.inspection.certificates import Certificate
-from convexboost.learners._bin_function import BinFunction
-from convexboost.learners._bins import BinMapper
-from convexboost.learners._tree_function import TreeFunction
-from convexboost.learners.finite import Atom
 
 #: Fewer rounds say nothing: every run starts fast and slows down.
 MIN_ROUNDS = 30
@@ -364,27 +360,8 @@ class Run:
 def number(terms: Iterable[Term]) -> NDArray[np.int32]:
     """Number the hypotheses in the order they first appear, −1 for a kind that cannot be compared."""
     seen: dict[Hashable, int] = {}
-    keys = (_identity(h) for _, h in terms)
+    keys = (h.key() for _, h in terms)
     return np.fromiter((-1 if key is None else seen.setdefault(key, len(seen)) for key in keys), np.int32)
-
-
-def _identity(h: Any) -> Hashable | None:
-    """Return what makes a hypothesis itself, values aside."""
-    if isinstance(h, BinFunction):
-        return h.feature, h.leaf_of_bin.tobytes()
-    if isinstance(h, Atom):
-        return h.index
-    if isinstance(h, TreeFunction):
-        return h.feature.tobytes(), h.masks.tobytes()
-    tree = getattr(getattr(h, "estimator", None), "tree_", None)
-    return None if tree is None else (tree.feature.tobytes(), tree.threshold.tobytes())
-
-
-def count_hypotheses(mapper: Any) -> float:
-    """Return how many stumps there are on binned features, infinity where that is not known."""
-    if not isinstance(mapper, BinMapper):
-        return math.inf
-    return sum(max(column.n_bins - 1, 0) for column in mapper.columns)
 
 
 # -- the rules ----------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from convexboost.core.hypotheses import Hypothesis, Term
+from convexboost.core.plain import Plain, ends_of, joined
 from convexboost.core.space import Array
 from convexboost.core.text import brief
 from convexboost.kernels import parallel
@@ -24,7 +25,12 @@ class BinFunction(Hypothesis):
     leaf_of_bin: NDArray[np.uint8]
     values: Array  #: (n_leaves, n_outputs)
 
+    kind = "bin_function"
     __repr__ = brief
+
+    def key(self) -> Hashable:
+        """Return the split."""
+        return self.feature, self.leaf_of_bin.tobytes()
 
     @property
     def table(self) -> Array:
@@ -69,3 +75,32 @@ class BinFunction(Hypothesis):
         """Add them all in one pass over the rows."""
         stumps = [(weight, h) for weight, h in terms if isinstance(h, BinFunction)]
         inputs.add_tables(F, [h.feature for _, h in stumps], [weight * h.table for weight, h in stumps])
+
+    @classmethod
+    def to_plain(cls, hypotheses: Sequence[Self]) -> Plain:
+        """Lay the leaves of bins one after the other, and the values."""
+        values = [h.values for h in hypotheses]
+        arrays = {
+            "feature": np.array([h.feature for h in hypotheses], np.int64),
+            "leaf_of_bin": joined([h.leaf_of_bin for h in hypotheses], np.uint8),
+            "leaf_ends": ends_of(values),
+            "values": np.concatenate(values),
+        }
+        return Plain({}, arrays)
+
+    @classmethod
+    def from_plain(cls, plain: Plain, count: int, mapper: Any, n_outputs: int) -> list[Self]:
+        """Cut the arrays; every bin of a feature has a leaf, and every leaf a value."""
+        n_bins = np.diff(mapper.offsets)
+        features = plain.indices("feature", np.int64, count, below=len(n_bins))
+        ends = np.cumsum(n_bins[features])
+        leaf_of_bin = plain.array("leaf_of_bin", np.uint8, int(n_bins[features].sum()))
+        values = plain.array("values", float, None, n_outputs)
+        out = []
+        slices = plain.slices("leaf_ends", count, len(values))
+        for j, end, part in zip(features.tolist(), ends.tolist(), slices, strict=True):
+            leaves = leaf_of_bin[end - int(n_bins[j]) : end]
+            known = leaves.max() < part.stop - part.start
+            plain.need("leaf_of_bin", known, "numbers of leaves that have values")
+            out.append(cls(j, leaves, values[part]))
+        return out

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import joblib
 import numpy as np
@@ -14,6 +14,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from convexboost.core.gradients import Gradient
+from convexboost.core.plain import Plain, ends_of, joined
+from convexboost.core.protocols import Mapper
 from convexboost.core.space import Array, FunctionSpace
 from convexboost.core.text import brief
 from convexboost.kernels import parallel
@@ -146,7 +148,7 @@ def _columns(
 
 
 @dataclass(frozen=True)
-class BinMapper:
+class BinMapper(Mapper):
     """The columns of a data set, learned from its training rows."""
 
     columns: list[Column]
@@ -205,8 +207,59 @@ class BinMapper:
 
     def prepare(self, X: Any) -> BinnedInputs:
         """Return X as hypotheses read it; columns are binned when first asked for."""
+        self.check(X)
         X = X.tocsc() if sp.issparse(X) else np.ascontiguousarray(X, float)
         return BinnedInputs(self, X, joblib.cpu_count())
+
+    def check(self, X: Any) -> None:
+        """Refuse an X with other columns: the kernels would read outside of it."""
+        if np.ndim(X) != 2 or np.shape(X)[1] != len(self.columns):
+            raise ValueError(f"`X` must have {len(self.columns)} columns, got shape {np.shape(X)}")
+
+    @property
+    def n_hypotheses(self) -> float:
+        """Return the number of cuts, which is that of the splits into two sides."""
+        return sum(max(column.n_bins - 1, 0) for column in self.columns)
+
+    def to_plain(self) -> Plain:
+        """Lay the cuts of all columns one after the other, and the categories with their bins."""
+        none = np.empty(0)
+        cuts = [none if column.cuts is None else column.cuts for column in self.columns]
+        categories = [none if column.categories is None else column.categories for column in self.columns]
+        codes = [column.category_codes for column in self.columns if column.category_codes is not None]
+        arrays = {
+            "categorical": np.asarray(self.categorical, bool),
+            "cuts": joined(cuts, float),
+            "cut_ends": ends_of(cuts),
+            "categories": joined(categories, float),
+            "category_ends": ends_of(categories),
+            "category_codes": joined(codes, np.uint8),
+        }
+        return Plain({}, arrays)
+
+    @classmethod
+    def from_plain(cls, plain: Plain) -> Self:
+        """Cut the arrays; cuts and categories are sorted, and no column has more than `MAX_BINS` bins."""
+        categorical = plain.array("categorical", bool, None)
+        cuts, categories = (plain.array(name, float, None) for name in ("cuts", "categories"))
+        codes = plain.indices("category_codes", np.uint8, len(categories), below=MAX_BINS)
+        for name, values in (("cuts", cuts), ("categories", categories)):
+            plain.need(name, not np.isnan(values).any(), "no NaN")
+        cut_parts = plain.slices("cut_ends", len(categorical), len(cuts))
+        category_parts = plain.slices("category_ends", len(categorical), len(categories))
+        columns = []
+        for is_categorical, cut, category in zip(categorical, cut_parts, category_parts, strict=True):
+            most = 0 if is_categorical else MAX_BINS - 1
+            plain.need("cut_ends", cut.stop - cut.start <= most, f"at most {most} cuts of a column")
+            plain.need("cuts", (np.diff(cuts[cut]) >= 0).all(), "sorted numbers")
+            found, none = categories[category], category.stop == category.start
+            plain.need("category_ends", is_categorical or none, "categories of categorical columns only")
+            plain.need("categories", (np.diff(found) > 0).all(), "sorted numbers")
+            if is_categorical:
+                columns.append(Column(categories=found, category_codes=codes[category]))
+            else:
+                columns.append(Column(cuts=cuts[cut]))
+        return cls(columns, categorical)
 
 
 @dataclass

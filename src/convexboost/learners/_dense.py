@@ -11,7 +11,8 @@ import numpy as np
 
 from convexboost.core.gradients import Gradient
 from convexboost.core.hypotheses import ZERO, Direction, Hypothesis, Move
-from convexboost.core.protocols import Position, Target
+from convexboost.core.plain import Plain
+from convexboost.core.protocols import Mapper, Position, Target
 from convexboost.core.space import Array, FunctionSpace
 from convexboost.core.text import brief
 
@@ -37,12 +38,21 @@ class RawInputs:
         return self._last[1]
 
 
-class RawMapper:
-    """Hypotheses that read X as it is."""
+class RawMapper(Mapper):
+    """For hypotheses that read X as it is."""
 
     def prepare(self, X: Any) -> RawInputs:
         """Wrap X."""
         return RawInputs(X)
+
+    def to_plain(self) -> Plain:
+        """Return nothing: there is nothing to know."""
+        return Plain()
+
+    @classmethod
+    def from_plain(cls, plain: Plain) -> Self:
+        """Return the mapper."""
+        return cls()
 
 
 class DenseHypothesis(Hypothesis):

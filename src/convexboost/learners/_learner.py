@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
+from convexboost.core.hypotheses import Hypothesis
 from convexboost.core.parameters import Parameters
-from convexboost.core.protocols import HypothesisSet
+from convexboost.core.protocols import HypothesisSet, Mapper
 from convexboost.core.space import FunctionSpace
+from convexboost.learners._dense import RawMapper
 
 #: How many levels deeper a stronger tree is than the one that `diagnose` is asked about.
 MORE_LEVELS = 2
@@ -42,10 +44,15 @@ class Learner(Parameters, ABC):
     name: ClassVar[str]
     #: What "auto" means with this learner.
     auto: ClassVar[Auto] = Auto()
+    #: The mapper and the hypotheses of its models, so that a model can be read from plain arrays.
+    mapper_type: ClassVar[type[Mapper]] = RawMapper
+    hypothesis_types: ClassVar[tuple[type[Hypothesis], ...]] = ()
     #: Whether X may have missing values.
     allows_missing: bool = False
     #: Whether X may be sparse.
     allows_sparse: bool = False
+    #: Whether it treats categorical columns differently from numbers.
+    uses_categories: bool = False
     #: Whether a round takes so long that `diagnose` tries fewer of them.
     is_slow: bool = False
 
@@ -73,7 +80,7 @@ class Learner(Parameters, ABC):
             The numbers of the categorical columns.
         n_threads : int
             The hypotheses do not depend on it.
-        mapper : Inputs, optional
+        mapper : Mapper, optional
             The mapper of a model that this learner made: the inputs are then prepared as they were for it.
         names : array of str, optional
             The names of the columns.

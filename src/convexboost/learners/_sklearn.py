@@ -3,16 +3,37 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
+from convexboost.core.plain import Plain
 from convexboost.core.space import FunctionSpace
-from convexboost.learners._dense import DenseSet
+from convexboost.learners._dense import DenseHypothesis, DenseSet
 from convexboost.learners._learner import MORE_LEVELS, Learner
+
+
+class Fitted(DenseHypothesis):
+    """A scikit-learn estimator that was fitted."""
+
+    estimator: Any
+
+    def key(self) -> Hashable | None:
+        """Return the splits of a single tree."""
+        tree = getattr(self.estimator, "tree_", None)
+        return None if tree is None else (tree.feature.tobytes(), tree.threshold.tobytes())
+
+    @classmethod
+    def to_plain(cls, hypotheses: Sequence[Self]) -> Plain:
+        """Refuse: only scikit-learn knows what its estimators are made of."""
+        raise ValueError(
+            "a model of scikit-learn estimators cannot be written as plain arrays: use skops.io.dump for the "
+            "fitted estimator, or a learner such as 'tree'"
+        )
 
 
 class EstimatorSet(DenseSet):

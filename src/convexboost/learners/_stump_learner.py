@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, ClassVar
 
+from convexboost.core.hypotheses import Hypothesis
 from convexboost.core.space import FunctionSpace
+from convexboost.learners._bin_function import BinFunction
 from convexboost.learners._bins import MAX_BINS, BinMapper, BinnedSample, bin_sample
 from convexboost.learners._learner import Learner
 from convexboost.learners._stumps import StumpSet
@@ -21,6 +23,9 @@ class StumpLearner(Learner):
     kind: ClassVar[int]
 
     allows_missing = allows_sparse = True
+    uses_categories = True
+    mapper_type = BinMapper
+    hypothesis_types: ClassVar[tuple[type[Hypothesis], ...]] = (BinFunction,)
 
     def __post_init__(self) -> None:
         if not (isinstance(self.max_bins, Integral) and 2 <= self.max_bins <= MAX_BINS):

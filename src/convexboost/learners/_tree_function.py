@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 import joblib
 import numpy as np
@@ -12,6 +12,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from convexboost.core.hypotheses import Hypothesis, Pooled, Term
+from convexboost.core.plain import Plain, ends_of, joined
+from convexboost.core.protocols import Mapper
 from convexboost.core.space import Array
 from convexboost.core.text import brief
 from convexboost.kernels import parallel
@@ -32,7 +34,12 @@ class TreeFunction(Hypothesis):
     values: Array  #: (n_leaves, n_outputs)
     monotone: NDArray[np.int64] | None = None  #: how values must move along each feature, if any must
 
+    kind = "tree"
     __repr__ = brief
+
+    def key(self) -> Hashable:
+        """Return the splits."""
+        return self.feature.tobytes(), self.masks[self.feature >= 0].tobytes()
 
     def lookup(self, inputs: Any, weight: float) -> tuple[Any, Array]:
         """Return (leaves, weight times the value in each)."""
@@ -70,6 +77,52 @@ class TreeFunction(Hypothesis):
 
         parallel.run(task, len(F), 20.0 * len(F) * len(trees), inputs.n_threads)
 
+    @classmethod
+    def to_plain(cls, hypotheses: Sequence[Self]) -> Plain:
+        """Lay the nodes one after the other, and the leaves; only nodes with a split have a mask."""
+        given = [b"" if h.monotone is None else h.monotone.tobytes() for h in hypotheses]
+        different = [b"", *sorted(set(given) - {b""})]
+        arrays = {
+            "node_ends": ends_of([h.feature for h in hypotheses]),
+            "feature": joined([h.feature for h in hypotheses], np.int32),
+            "child": joined([h.child for h in hypotheses], np.int32),
+            "leaf_of_node": joined([h.leaf_of_node for h in hypotheses], np.int32),
+            "masks": joined([h.masks[h.feature >= 0] for h in hypotheses], np.uint64, 4),
+            "leaf_ends": ends_of([h.values for h in hypotheses]),
+            "values": np.concatenate([h.values for h in hypotheses]),
+            "constraint": np.array([different.index(one) for one in given], np.int32),
+            "constraints": joined([np.frombuffer(one, np.int64) for one in different], np.int64),
+        }
+        return Plain({}, arrays)
+
+    @classmethod
+    def from_plain(cls, plain: Plain, count: int, mapper: Any, n_outputs: int) -> list[Self]:
+        """Cut the arrays; children come after their parents, so that every way down ends in a leaf."""
+        n_features = len(mapper.bins.columns)
+        feature = plain.indices("feature", np.int32, None, below=n_features, least=-1)
+        child, leaf = (plain.array(name, np.int32, len(feature)) for name in ("child", "leaf_of_node"))
+        is_split = feature >= 0
+        masks = np.zeros((len(feature), 4), np.uint64)
+        masks[is_split] = plain.array("masks", np.uint64, int(is_split.sum()), 4)
+        values = plain.array("values", float, None, n_outputs)
+        signs = plain.indices("constraints", np.int64, None, least=-1, below=2)
+        plain.need("constraints", len(signs) % max(n_features, 1) == 0, f"{n_features} numbers each")
+        constraints = [None, *signs.reshape(-1, max(n_features, 1))]
+        number = plain.indices("constraint", np.int32, count, below=len(constraints))
+        nodes = plain.slices("node_ends", count, len(feature))
+        leaves = plain.slices("leaf_ends", count, len(values))
+        out = []
+        for own, mine, constraint in zip(nodes, leaves, number.tolist(), strict=True):
+            n_nodes, n_leaves = own.stop - own.start, mine.stop - mine.start
+            plain.need("node_ends", n_nodes > 0, "at least one node for each tree")
+            split, below, at = is_split[own], child[own], leaf[own][~is_split[own]]
+            later = (below > np.arange(n_nodes)) & (below < n_nodes - 1)
+            plain.need("child", later[split].all(), "later nodes of the same tree")
+            known = (at >= 0) & (at < n_leaves)
+            plain.need("leaf_of_node", known.all(), "numbers of leaves that have values")
+            out.append(cls(feature[own], below, masks[own], leaf[own], values[mine], constraints[constraint]))
+        return out
+
 
 @dataclass
 class RowCodes:
@@ -104,13 +157,23 @@ class RowCodes:
 
 
 @dataclass(frozen=True)
-class RowMapper:
+class RowMapper(Mapper):
     """From X to bins, row by row."""
 
     bins: BinMapper
 
+    def to_plain(self) -> Plain:
+        """Return the bins of the columns."""
+        return self.bins.to_plain()
+
+    @classmethod
+    def from_plain(cls, plain: Plain) -> Self:
+        """Read the bins of the columns."""
+        return cls(BinMapper.from_plain(plain))
+
     def prepare(self, X: Any) -> RowCodes:
         """Return the bins of all columns."""
+        self.bins.check(X)
         return replace(self.encode(X, joblib.cpu_count()), columns=None)
 
     def encode(self, X: Any, n_threads: int) -> RowCodes:

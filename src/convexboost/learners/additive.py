@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from convexboost.core.gradients import Gradient
 from convexboost.core.hypotheses import ZERO, Direction, Hypothesis, Term
+from convexboost.core.plain import Plain
 from convexboost.core.protocols import Target
 from convexboost.core.space import Array
 from convexboost.core.text import brief
@@ -29,52 +30,12 @@ CANCELLED = 1e-8
 
 
 @dataclass(frozen=True)
-class Additive(StumpLearner):
-    """A sum of stumps, many on every feature: one function of each feature per round.
-
-    Each round must read all rows, so it pays to use all stumps instead of the best one.
-    The mean of the projections of Δ on all stumps of a feature, summed over the features, is the first step;
-    `n_steps` conjugate gradient steps from there approach the projection on all additive functions.  The
-    model is what stumps would give, a sum of functions of one feature each, in a hundredth of the rounds.
-
-    Parameters
-    ----------
-    max_bins : int, default=255
-        Number of bins of a column at most, without the one for missing values; 255 is the most.
-    max_table_mb : float, default=512
-        Memory in MiB for the table of bin pairs.  A larger table is not kept: training is then slower, and
-        the model is the same.
-    n_steps : int, default=1
-        Conjugate gradient steps.  With more of them a round does more, and the functions get rougher.
-    smooth : bool, default=True
-        Whether to begin with the mean of all stumps.  False begins with the mean of each bin, which fits the
-        training set in the fewest rounds, and other data worse.  Categorical features always begin so.
-
-    """
-
-    n_steps: int = 1
-    smooth: bool = True
-    name: ClassVar[str] = "additive"
-    kind: ClassVar[int] = VECTOR
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        is_count = isinstance(self.n_steps, Integral) and not isinstance(self.n_steps, bool)
-        if not (is_count and self.n_steps >= 1):
-            raise ValueError(f"`n_steps` must be a positive whole number, got {self.n_steps!r}")
-        if not isinstance(self.smooth, bool | np.bool_):
-            raise ValueError(f"`smooth` must be True or False, got {self.smooth!r}")
-
-    def _set(self, sample: BinnedSample, max_table_bytes: int) -> AdditiveSet:
-        return AdditiveSet(sample, self.n_steps, self.smooth, max_table_bytes)
-
-
-@dataclass(frozen=True)
 class AdditiveFunction(Hypothesis):
     """A sum of functions of one feature each: their values in all bins, (total bins, n_outputs)."""
 
     table: Array
 
+    kind = "additive_function"
     __repr__ = brief
 
     def add_to(self, F: Array, inputs: Any, weight: float) -> None:
@@ -86,6 +47,17 @@ class AdditiveFunction(Hypothesis):
     def merge(cls, terms: Sequence[Term]) -> Sequence[Term]:
         """Sum the tables: an ensemble of any length is one such function."""
         return [(1.0, cls(_values(Direction(tuple(terms), math.nan))))]
+
+    @classmethod
+    def to_plain(cls, hypotheses: Sequence[Self]) -> Plain:
+        """Stack the tables."""
+        return Plain({}, {"tables": np.stack([h.table for h in hypotheses])})
+
+    @classmethod
+    def from_plain(cls, plain: Plain, count: int, mapper: Any, n_outputs: int) -> list[Self]:
+        """Return the tables, which have a row for each bin."""
+        n_bins = int(mapper.offsets[-1])
+        return [cls(table) for table in plain.array("tables", float, count, n_bins, n_outputs)]
 
 
 def _values(direction: Direction) -> Array:
@@ -229,3 +201,45 @@ class AdditiveTarget(HistogramTarget):
             w += size * p
             image += size * Cp
         return w, image
+
+
+@dataclass(frozen=True)
+class Additive(StumpLearner):
+    """A sum of stumps, many on every feature: one function of each feature per round.
+
+    Each round must read all rows, so it pays to use all stumps instead of the best one.
+    The mean of the projections of Δ on all stumps of a feature, summed over the features, is the first step;
+    `n_steps` conjugate gradient steps from there approach the projection on all additive functions.  The
+    model is what stumps would give, a sum of functions of one feature each, in a hundredth of the rounds.
+
+    Parameters
+    ----------
+    max_bins : int, default=255
+        Number of bins of a column at most, without the one for missing values; 255 is the most.
+    max_table_mb : float, default=512
+        Memory in MiB for the table of bin pairs.  A larger table is not kept: training is then slower, and
+        the model is the same.
+    n_steps : int, default=1
+        Conjugate gradient steps.  With more of them a round does more, and the functions get rougher.
+    smooth : bool, default=True
+        Whether to begin with the mean of all stumps.  False begins with the mean of each bin, which fits the
+        training set in the fewest rounds, and other data worse.  Categorical features always begin so.
+
+    """
+
+    n_steps: int = 1
+    smooth: bool = True
+    name: ClassVar[str] = "additive"
+    kind: ClassVar[int] = VECTOR
+    hypothesis_types = (AdditiveFunction,)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        is_count = isinstance(self.n_steps, Integral) and not isinstance(self.n_steps, bool)
+        if not (is_count and self.n_steps >= 1):
+            raise ValueError(f"`n_steps` must be a positive whole number, got {self.n_steps!r}")
+        if not isinstance(self.smooth, bool | np.bool_):
+            raise ValueError(f"`smooth` must be True or False, got {self.smooth!r}")
+
+    def _set(self, sample: BinnedSample, max_table_bytes: int) -> AdditiveSet:
+        return AdditiveSet(sample, self.n_steps, self.smooth, max_table_bytes)

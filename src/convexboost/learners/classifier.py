@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.dummy import DummyClassifier
 
 from convexboost.core.space import Array, FunctionSpace
-from convexboost.learners._dense import DenseHypothesis
-from convexboost.learners._sklearn import EstimatorSet, Wrapper, fit_weighted, seeded
+from convexboost.learners._sklearn import EstimatorSet, Fitted, Wrapper, fit_weighted, seeded
 
 
 @dataclass(frozen=True, eq=False)
-class Classification(DenseHypothesis):
+class Classification(Fitted):
     """A fitted classifier: ±1 for one output, the h' of Theorem 2 for several."""
 
     estimator: Any
@@ -30,17 +30,6 @@ class Classification(DenseHypothesis):
         return values
 
 
-@dataclass(frozen=True, eq=False)
-class Same(DenseHypothesis):
-    """Where all labels agree there is nothing to classify: the constant classifier."""
-
-    value: Array
-
-    def evaluate(self, X: Any) -> Array:
-        """Return the same row everywhere."""
-        return np.tile(self.value, (X.shape[0], 1))
-
-
 class ClassifierSet(EstimatorSet):
     """Classifiers fitted to a weighted classification problem (eq. projinnerprod of the paper).
 
@@ -48,7 +37,7 @@ class ClassifierSet(EstimatorSet):
     far it stands above the row's mean.
     """
 
-    def fit(self, values: Array, rng: np.random.Generator) -> DenseHypothesis:
+    def fit(self, values: Array, rng: np.random.Generator) -> Classification:
         """Fit a fresh copy to labels and weights read off Δ."""
         values = -values  # the same line; −∇ points to the right class, ∇ only away from the wrong ones
         n_outputs = values.shape[1]
@@ -59,10 +48,9 @@ class ClassifierSet(EstimatorSet):
             importance = values.max(axis=1) - values.mean(axis=1)
         weighty = importance > 0
         if len(np.unique(labels[weighty])) < 2:
-            label = labels[np.argmax(importance)]
-            row = np.full(n_outputs, -1.0 / max(n_outputs - 1, 1))
-            row[0 if n_outputs == 1 else label] = label if n_outputs == 1 else 1.0
-            return Same(row)
+            label = labels[np.argmax(importance)]  # all labels agree: there is nothing to classify
+            constant = DummyClassifier(strategy="constant", constant=label)
+            return Classification(constant.fit(self.inputs.X[:1], [label]), n_outputs)
         estimator = seeded(clone(self.estimator), rng)
         weight = (self.space.weight * importance)[weighty]
         # The learner's own penalty, if it has one, sees weights of the usual size.

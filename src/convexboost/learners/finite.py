@@ -25,6 +25,10 @@ class Atom(DenseHypothesis):
 
     __repr__ = brief
 
+    def key(self) -> int:
+        """Return its number."""
+        return self.index
+
     def evaluate(self, X: Any) -> Array:
         """Return the values at the rows X."""
         return self.values[np.asarray(X)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,6 +13,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from convexboost.core.hypotheses import Term
+from convexboost.core.plain import Plain, ends_of, joined
 from convexboost.core.space import Array, FunctionSpace
 from convexboost.core.text import brief
 from convexboost.learners._bins import categorical_mask
@@ -118,6 +119,11 @@ class Standardiser(RawMapper):
 
     __repr__ = brief
 
+    @property
+    def n_inputs(self) -> int:
+        """Return the number of inputs that the networks read."""
+        return int(self.prepare(np.zeros((1, len(self.columns)))).X.shape[1])
+
     @classmethod
     def learn(cls, X: Any, weight: Array, categorical: NDArray[np.bool_]) -> Standardiser:
         """Read means, deviations and categories off the training inputs."""
@@ -132,8 +138,41 @@ class Standardiser(RawMapper):
     def prepare(self, X: Any) -> RawInputs:
         """Encode X."""
         X = _dense(X)
+        if X.ndim != 2 or X.shape[1] != len(self.columns):
+            raise ValueError(f"`X` must have {len(self.columns)} columns, got shape {X.shape}")
         encoded = [part for column in self.columns for part in column.encode(X[:, column.index])]
         return RawInputs(np.column_stack([*encoded, np.ones(X.shape[0])]))
+
+    def to_plain(self) -> Plain:
+        """Return centers and scales of all columns, and the categories one after the other."""
+        numbers = [c if isinstance(c, Number) else Number(c.index, 0.0, 0.0, False) for c in self.columns]
+        categories = [c.values if isinstance(c, Category) else np.empty(0) for c in self.columns]
+        arrays = {
+            "categorical": np.array([isinstance(c, Category) for c in self.columns], bool),
+            "center": np.array([c.center for c in numbers], float),
+            "scale": np.array([c.scale for c in numbers], float),
+            "has_missing": np.array([c.has_missing for c in numbers], bool),
+            "categories": joined(categories, float),
+            "category_ends": ends_of(categories),
+        }
+        return Plain({}, arrays)
+
+    @classmethod
+    def from_plain(cls, plain: Plain) -> Self:
+        """Read the columns."""
+        categorical = plain.array("categorical", bool, None)
+        n, values = len(categorical), plain.array("categories", float, None)
+        center, scale = (plain.array(name, float, n) for name in ("center", "scale"))
+        plain.need("scale", (scale >= 0.0).all(), "numbers that are not negative")
+        missing, slices = plain.array("has_missing", bool, n), plain.slices("category_ends", n, len(values))
+        return cls(
+            tuple(
+                Category(j, values[slices[j]])
+                if categorical[j]
+                else Number(j, float(center[j]), float(scale[j]), bool(missing[j]))
+                for j in range(n)
+            )
+        )
 
 
 def _dense(X: Any) -> Array:
@@ -170,7 +209,31 @@ class Units(DenseHypothesis):
     outward: Array  #: (hidden, n_outputs)
     constant: Array  #: (n_outputs,)
 
+    kind = "network"
     __repr__ = brief
+
+    @classmethod
+    def to_plain(cls, hypotheses: Sequence[Self]) -> Plain:
+        """Lay the units of all networks one after the other."""
+        arrays = {
+            "unit_ends": ends_of([h.outward for h in hypotheses]),
+            "inward": np.concatenate([h.inward.T for h in hypotheses]),
+            "outward": np.concatenate([h.outward for h in hypotheses]),
+            "constant": np.stack([h.constant for h in hypotheses]),
+        }
+        return Plain({}, arrays)
+
+    @classmethod
+    def from_plain(cls, plain: Plain, count: int, mapper: Any, n_outputs: int) -> list[Self]:
+        """Cut the arrays."""
+        inward = plain.array("inward", float, None, mapper.n_inputs)
+        outward = plain.array("outward", float, len(inward), n_outputs)
+        constant = plain.array("constant", float, count, n_outputs)
+        slices = plain.slices("unit_ends", count, len(inward))
+        return [
+            cls(np.ascontiguousarray(inward[part].T), outward[part], one)
+            for part, one in zip(slices, constant, strict=True)
+        ]
 
     def evaluate(self, X: Array) -> Array:
         """Return the values, some rows at a time."""
@@ -335,6 +398,9 @@ class Network(Learner):
 
     name: ClassVar[str] = "network"
     allows_missing = allows_sparse = True
+    uses_categories = True
+    mapper_type = Standardiser
+    hypothesis_types = (Units,)
 
     def __post_init__(self) -> None:
         for parameter, least in (("hidden", 1), ("n_steps", 0), ("max_rows", 1)):

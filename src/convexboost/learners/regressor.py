@@ -11,12 +11,11 @@ from sklearn.multioutput import MultiOutputRegressor
 from sklearn.utils import get_tags
 
 from convexboost.core.space import Array
-from convexboost.learners._dense import DenseHypothesis
-from convexboost.learners._sklearn import EstimatorSet, Wrapper, fit_weighted, seeded
+from convexboost.learners._sklearn import EstimatorSet, Fitted, Wrapper, fit_weighted, seeded
 
 
 @dataclass(frozen=True, eq=False)
-class Regression(DenseHypothesis):
+class Regression(Fitted):
     """A fitted regressor."""
 
     estimator: Any

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from convexboost.core.space import FunctionSpace
 from convexboost.learners._bins import MAX_BINS, BinMapper, categorical_mask
 from convexboost.learners._learner import MORE_LEVELS, Auto, Learner
-from convexboost.learners._tree_function import RowMapper
+from convexboost.learners._tree_function import RowMapper, TreeFunction
 from convexboost.learners._tree_set import CLASS_LEAVES, LEAVES, TreeSet
 
 
@@ -94,6 +94,9 @@ class Tree(Learner):
         finds_rounds=True,
     )
     allows_missing = allows_sparse = True
+    uses_categories = True
+    mapper_type = RowMapper
+    hypothesis_types = (TreeFunction,)
 
     def __post_init__(self) -> None:
         def need(name: str, fine: bool, wanted: str) -> None:

@@ -1,25 +1,80 @@
-"""Convex losses, one per file.  A file whose class has a `name` is found by listing this folder.
+"""Convex losses, one per file.
 
-Every loss can be imported from here (``from convexboost.losses import Quantile``), and so can `maximum`,
-`Ridge` and `as_loss`.
+An estimator takes a loss by name (``loss="quantile:0.9"``) or as an object (``loss=Quantile(0.9)``).  Every
+loss can be imported from here.  Losses can be added, multiplied by numbers, and combined: `maximum`, `Ridge`
+and the couplings `Laplacian` and `TotalVariation`.  `as_loss` makes a loss of a function or of an object with
+a method `evaluate`, `total` or `value`; estimators do so by themselves.
+
+A loss of your own may also be a subclass of `RowLoss` (a mean over rows) or of `Loss`.  A file in this folder
+whose class has a `name` is found by listing it.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
+from convexboost.core.lazy import lazy
 
-def __getattr__(name: str) -> Any:
-    """Find a loss by the name of its class."""
-    if name.startswith("_"):
-        raise AttributeError(name)
-    from importlib import import_module
+__all__ = [
+    "Absolute",
+    "CVaR",
+    "Coupling",
+    "EpsilonInsensitive",
+    "Exponential",
+    "HalfSquared",
+    "Hinge",
+    "Huber",
+    "Laplacian",
+    "Logistic",
+    "Loss",
+    "MulticlassHinge",
+    "Poisson",
+    "Quantile",
+    "Quantiles",
+    "RankingHinge",
+    "Ridge",
+    "RowLoss",
+    "Softmax",
+    "SquaredHinge",
+    "Structured",
+    "TotalVariation",
+    "WorstGroup",
+    "as_loss",
+    "is_positive",
+    "maximum",
+]
 
-    from convexboost.registry import everything
+if TYPE_CHECKING:
+    from convexboost.losses._calculus import Coupling, Ridge, maximum
+    from convexboost.losses._custom import as_loss
+    from convexboost.losses._loss import Loss, RowLoss, is_positive
+    from convexboost.losses.absolute import Absolute
+    from convexboost.losses.cvar import CVaR
+    from convexboost.losses.epsilon_insensitive import EpsilonInsensitive
+    from convexboost.losses.exponential import Exponential
+    from convexboost.losses.half_squared import HalfSquared
+    from convexboost.losses.hinge import Hinge
+    from convexboost.losses.huber import Huber
+    from convexboost.losses.laplacian import Laplacian
+    from convexboost.losses.logistic import Logistic
+    from convexboost.losses.multiclass_hinge import MulticlassHinge
+    from convexboost.losses.poisson import Poisson
+    from convexboost.losses.quantile import Quantile
+    from convexboost.losses.quantiles import Quantiles
+    from convexboost.losses.ranking_hinge import RankingHinge
+    from convexboost.losses.softmax import Softmax
+    from convexboost.losses.squared_hinge import SquaredHinge
+    from convexboost.losses.structured import Structured
+    from convexboost.losses.total_variation import TotalVariation
+    from convexboost.losses.worst_group import WorstGroup
 
-    if name in ("maximum", "Ridge"):
-        return getattr(import_module("convexboost.losses._calculus"), name)
-    if name == "as_loss":
-        return import_module("convexboost.losses._custom").as_loss
-    for cls in everything("convexboost.losses").values():
-        if cls.__name__ == name:
-            return cls
-    raise AttributeError(f"module 'convexboost.losses' has no attribute {name!r}")
+__getattr__ = lazy(
+    __name__,
+    {
+        "Coupling": "convexboost.losses._calculus",
+        "Loss": "convexboost.losses._loss",
+        "Ridge": "convexboost.losses._calculus",
+        "RowLoss": "convexboost.losses._loss",
+        "as_loss": "convexboost.losses._custom",
+        "is_positive": "convexboost.losses._loss",
+        "maximum": "convexboost.losses._calculus",
+    },
+)

@@ -11,6 +11,7 @@ import numpy as np
 
 from convexboost.core.protocols import Constants
 from convexboost.core.space import Array, FunctionSpace
+from convexboost.losses._loss import Loss
 from convexboost.losses._objective import BoundLoss
 from convexboost.losses._reweighted import Reweighted, Reweighting
 
@@ -52,6 +53,11 @@ class CVaR(Reweighting):
         if self.level == 0:
             return rows
         return Tail(rows, float(self.level), space=space, n_outputs=rows.n_outputs)
+
+    @classmethod
+    def examples(cls) -> tuple[Loss, ...]:
+        """Regression and classification."""
+        return (cls("absolute", 0.5), cls("softmax", 0.9), cls("half_squared", 0))
 
 
 @dataclass(frozen=True, repr=False)

@@ -11,7 +11,7 @@ from convexboost.core.protocols import Constants
 from convexboost.core.space import Array, FunctionSpace
 from convexboost.core.tolerances import KINK
 from convexboost.losses._leaves import leaf_quantiles, weighted_quantile
-from convexboost.losses._loss import RowLoss, is_positive
+from convexboost.losses._loss import Loss, RowLoss, is_positive
 from convexboost.losses._pieces import Pieces
 
 
@@ -82,3 +82,8 @@ class EpsilonInsensitive(RowLoss):
             group=np.tile(np.arange(size), 3),
             weight=np.repeat(space.weight, y.shape[1]),
         )
+
+    @classmethod
+    def examples(cls) -> tuple[Loss, ...]:
+        """A narrow and a wide tube, and none."""
+        return (cls(), cls(1), cls(0))

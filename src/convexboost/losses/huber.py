@@ -8,7 +8,7 @@ import numpy as np
 
 from convexboost.core.protocols import Constants
 from convexboost.core.space import Array, FunctionSpace
-from convexboost.losses._loss import RowLoss, is_positive
+from convexboost.losses import Loss, RowLoss, is_positive
 from convexboost.losses._objective import Pointwise
 
 
@@ -48,3 +48,8 @@ class Huber(RowLoss):
     def prox(self, F: Array, y: Any, size: float) -> Array:
         """Return a point between F and y, at most δ · `size` from F."""
         return F - size * ((F - y) / (1.0 + size)).clip(-self.delta, self.delta)
+
+    @classmethod
+    def examples(cls) -> tuple[Loss, ...]:
+        """A wide and a narrow middle."""
+        return (cls(), cls(0.3))

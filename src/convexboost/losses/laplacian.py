@@ -10,6 +10,7 @@ import numpy as np
 from convexboost.core.protocols import Constants
 from convexboost.core.space import Array
 from convexboost.losses._graph import EdgeMean, Graph
+from convexboost.losses._loss import Loss
 
 
 @dataclass(frozen=True, repr=False)
@@ -49,3 +50,8 @@ class Laplacian(Graph):
     def formula(self, f: str = "f") -> str:
         """Mean over the edges of ‖f_i − f_j‖², times half the strength."""
         return f"{self.strength / 2:g} mean_ij ‖{f}_i − {f}_j‖²"
+
+    @classmethod
+    def examples(cls) -> tuple[Loss, ...]:
+        """A path of the nodes 0 to 3."""
+        return (cls([(0, 1), (1, 2), (2, 3)], 0.5, [1.0, 2.0, 1.0]),)

@@ -9,7 +9,7 @@ import numpy as np
 from convexboost.core.protocols import Constants
 from convexboost.core.space import Array, FunctionSpace
 from convexboost.losses._leaves import leaf_quantiles, residual_sign, weighted_quantile
-from convexboost.losses._loss import RowLoss
+from convexboost.losses._loss import Loss, RowLoss
 from convexboost.losses._pieces import Pieces
 
 
@@ -64,3 +64,8 @@ class Quantile(RowLoss):
     def pieces(self, y: Any, n_outputs: int, space: FunctionSpace) -> Pieces:
         """Slope −q below y, 1 − q above."""
         return Pieces.above(y, -self.quantile, 1 - self.quantile, space)
+
+    @classmethod
+    def examples(cls) -> tuple[Loss, ...]:
+        """The median, and two other quantiles."""
+        return (cls(), cls(0.9), cls(0.15))

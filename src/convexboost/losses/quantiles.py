@@ -12,7 +12,7 @@ import numpy as np
 from convexboost.core.protocols import Constants
 from convexboost.core.space import Array, FunctionSpace
 from convexboost.losses._leaves import leaf_quantiles, residual_sign, weighted_quantile
-from convexboost.losses._loss import RowLoss
+from convexboost.losses._loss import Loss, RowLoss
 from convexboost.losses._pieces import Pieces
 
 
@@ -93,3 +93,8 @@ class Quantiles(RowLoss):
         """−q (f − y) + max(f − y, 0)."""
         Y, below = np.tile(y, n_outputs), np.outer(space.weight, self.quantiles)
         return replace(Pieces.above(Y, 0.0, 1.0, space), constant=float(np.sum(below * Y)), linear=-below)
+
+    @classmethod
+    def examples(cls) -> tuple[Loss, ...]:
+        """Three quantiles and a single one."""
+        return (cls(), cls((0.3,)))

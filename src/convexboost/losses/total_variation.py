@@ -12,6 +12,7 @@ from convexboost.core.protocols import Constants
 from convexboost.core.space import Array
 from convexboost.losses._graph import EdgeMean, Graph
 from convexboost.losses._leaves import residual_sign
+from convexboost.losses._loss import Loss
 
 
 @dataclass(frozen=True, repr=False)
@@ -60,3 +61,8 @@ class TotalVariation(Graph):
     def formula(self, f: str = "f") -> str:
         """Mean over the edges of |f_i − f_j|, times the strength."""
         return f"{self.strength:g} mean_ij |{f}_i − {f}_j|"
+
+    @classmethod
+    def examples(cls) -> tuple[Loss, ...]:
+        """A path of the nodes 0 to 3."""
+        return (cls([(0, 1), (1, 2), (2, 3)], 0.5, [1.0, 2.0, 1.0]),)

@@ -13,7 +13,7 @@ from scipy.special import logsumexp
 from convexboost.core.protocols import Constants
 from convexboost.core.space import Array, FunctionSpace
 from convexboost.losses._groups import Groups
-from convexboost.losses._loss import is_positive
+from convexboost.losses._loss import Loss, is_positive
 from convexboost.losses._objective import BoundLoss
 from convexboost.losses._reweighted import Reweighted, Reweighting
 
@@ -56,6 +56,11 @@ class WorstGroup(Reweighting):
         rows = self.loss.bind(y, space, n_classes)
         mass = space.masses(given.numbers)
         return GroupMaximum(rows, given.numbers, mass, self.smooth, space=space, n_outputs=rows.n_outputs)
+
+    @classmethod
+    def examples(cls) -> tuple[Loss, ...]:
+        """The maximum, and a smooth one."""
+        return (cls("absolute"), cls("softmax", smooth=0.3))
 
 
 @dataclass(frozen=True, repr=False)

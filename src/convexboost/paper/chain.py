@@ -84,7 +84,7 @@ def _dual(y: Array, basis: Array, p: Array, l2: float) -> tuple[float, Array]:
 
 
 @dataclass
-class Recorder:
+class Recorder(Algorithm):
     """An algorithm that notes what it sees and does."""
 
     algorithm: Algorithm

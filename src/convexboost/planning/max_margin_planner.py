@@ -4,30 +4,31 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, is_regressor
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from convexboost.boosting.options import Options
 from convexboost.boosting.training import boost
 from convexboost.core.atomic import unchanged_on_error
 from convexboost.core.model import AdditiveModel
 from convexboost.core.space import Array
-from convexboost.learners.regressor import Regressor
+from convexboost.learners._specs import as_learner
 from convexboost.planning.demonstrations import agreement, check_softness
 from convexboost.planning.loss import Scene, maximum_margin
 from convexboost.planning.maps import Map
 from convexboost.planning.planners import Cell, Monotone, Path, Planner
-from convexboost.registry import available, resolve
+from convexboost.registry import NamedParts
 
 Demonstrations = Sequence[Sequence[Path]]
 
 
-class MaxMarginPlanner(BaseEstimator):
+class MaxMarginPlanner(NamedParts, BaseEstimator):
     """Imitation of demonstrated paths: learns what a cell costs from its features.
 
     The demonstrated paths shall be cheaper than all others, by a margin that is the larger the further off
@@ -35,36 +36,60 @@ class MaxMarginPlanner(BaseEstimator):
 
     Parameters
     ----------
-    planner : Planner, optional
-        Says which paths there are, and finds the cheapest: `Monotone` (default), `Horizon`, or `Dijkstra`,
-        without guarantees.
-    learner : str, learner or scikit-learn regressor, default="network"
-        The weak learner.  Only the cells on paths have a gradient that is not 0, so a learner that draws rows
-        sees few of them: ``Network(max_rows=20_000)`` is slower and better.
+    planner : Planner or None, default=None
+        Which paths there are, and how the cheapest is found: `Monotone` (None means this one), `Horizon`, or
+        `Dijkstra`, which has no guarantees.
+    learner : str, learner or scikit-learn estimator, default="network"
+        The weak learner.  Only the cells on paths have a gradient that is not 0, so a learner that samples
+        rows sees few of them: ``Network(max_rows=20_000)`` is slower and better.
     algorithm : str or Algorithm, default="residual"
-        "naive", "repeated", "residual", …
+        "naive", "repeated", "residual" (Algorithms 1, 2 and 3 of Grubb and Bagnell), "dual_averaging" or
+        "error_feedback".
     n_rounds : int, default=100
-    max_weak_learners : int, optional
-        Budgets; training ends with the first that is used up.
+        The number of rounds.
+    max_weak_learners : int or None, default=None
+        The largest number of weak learners in the model; None is no limit.  "repeated" trains t of them in
+        round t, the other algorithms one per round.
     step : str or Step, default="auto"
-    output : {"best", "last", "average"}
-        Which iterate becomes the model.
-    l2 : float, default=0
-        Weight of (l2/2) ‖f − start‖².
-    softness : float, default=1
-        Cells nearer than this to a demonstrated path are not quite wrong; 1: only its own cells are right.
-    random_state : int or RandomState, optional
-    callbacks : list of callables, optional
-        Each gets a `Record` after every round; a true answer stops training.
+        How far to go in a round: "constant", "inverse_sqrt", "inverse_time", "polyak", "adanorm",
+        "line_search" or "refit"; a scale may follow ("inverse_sqrt:0.5").  "auto" is a decaying step that
+        finds its scale by itself.
+    output : {"best", "last", "average"}, default="best"
+        Which iterate becomes the model: the best one (by validation loss where there is one, else by the
+        training objective), the last one, or the average of all.
+    l2 : float, default=0.0
+        Adds l2/2 ‖f − start‖² to the objective: a penalty on the costs of the cells.
+    softness : float, default=1.0
+        Cells nearer than this to a demonstrated path count as partly right; with 1 only its own cells are
+        right.
+    random_state : int, RandomState or None, default=None
+        For learners that draw random numbers.  Give a number to get the same model again.
+    callbacks : list of callables or None, default=None
+        Each is called with a `Record` after every round (and for the start); a true return value stops
+        training.
 
     Attributes
     ----------
+    planner_ : Planner
+        The planner that `planner` stands for.
     model_ : AdditiveModel
         The learned costs.
     history_ : dict of arrays
-        One entry per round; "objective" is R, "validation" R on the validation maps.
-    planner_ : Planner
-    n_features_in_, feature_names_in_, n_rounds_, best_round_, stop_reason_, stop_kind_
+        One entry per round, entry 0 being the start; "objective" is R, "validation" is R on the validation
+        maps.
+    n_rounds_ : int
+        The number of rounds that were trained.
+    best_round_ : int
+        The round with the best validation loss, or objective where there is no validation.
+    stop_reason_ : str
+        Why training stopped, in words.  Ctrl-C ends training too: the finished rounds are the model.
+    stop_kind_ : str
+        The same for programs: "rounds", "budget", "minimum", "gap", "converged", "no_change", "callback",
+        "interrupted", "diverged" or "not_a_number".
+    n_features_in_ : int
+        The number of features of a cell.
+    feature_names_in_ : array of str
+        The names of the features.
 
     """
 
@@ -121,7 +146,7 @@ class MaxMarginPlanner(BaseEstimator):
 
     def _fit(self, maps: Any, demonstrations: Any, maps_val: Any, demonstrations_val: Any) -> None:
         self._check_parameters()
-        learner = self._learner()
+        learner, options = as_learner(self.learner), self._options()
         self.planner_ = Monotone() if self.planner is None else self.planner
         self.feature_names_in_ = np.array(_sequence(maps, "maps")[0].names, dtype=object)
         self.n_features_in_ = len(self.feature_names_in_)
@@ -141,15 +166,11 @@ class MaxMarginPlanner(BaseEstimator):
         result = boost(
             objective,
             hypotheses,
-            algorithm=self.algorithm,
-            step=self.step,
-            n_rounds=self.n_rounds,
-            max_weak_learners=self.max_weak_learners,
-            output=self.output,
+            options,
             start=start,
             validation=validation,
-            random_state=np.random.default_rng(rng.randint(2**31)),
             callbacks=self.callbacks or [],
+            random_state=rng.randint(2**31),
         )
         if result.kind == "interrupted" and len(result.records) == 1:  # there is nothing to keep
             raise KeyboardInterrupt
@@ -244,29 +265,23 @@ class MaxMarginPlanner(BaseEstimator):
                         f"{self.planner_} could never return"
                     )
 
+    def _options(self) -> Options:
+        return Options(
+            algorithm=self.algorithm,
+            step=self.step,
+            n_rounds=self.n_rounds,
+            max_weak_learners=self.max_weak_learners,
+            output=self.output,
+        )
+
     def _check_parameters(self) -> None:
         def need(name: str, fine: bool, what: str) -> None:
             if not fine:
                 raise ValueError(f"`{name}` must be {what}, got {getattr(self, name)!r}")
 
         need("planner", self.planner is None or hasattr(self.planner, "plan"), "None or a planner")
-        need("n_rounds", isinstance(self.n_rounds, Integral) and self.n_rounds >= 0, "a whole number")
-        limit = self.max_weak_learners
-        fine = limit is None or (isinstance(limit, Integral) and limit > 0)
-        need("max_weak_learners", fine, "positive or None")
         need("l2", isinstance(self.l2, Real) and 0.0 <= self.l2 < np.inf, "a number of at least 0")
         check_softness(self.softness)
-
-    def _learner(self) -> Any:
-        learner = self.learner
-        if isinstance(learner, BaseEstimator) and is_regressor(learner):
-            return Regressor(learner)
-        learner = resolve("learner", learner, available("convexboost.learners"))
-        if not hasattr(learner, "bind"):
-            raise ValueError(
-                f"`learner` must be a name, a learner or a scikit-learn regressor, got {self.learner!r}"
-            )
-        return learner
 
 
 def _imitations(planner: Planner, costs: Array, paths: Sequence[Path]) -> list[Path]:

@@ -1,6 +1,6 @@
-"""How many rounds: folds inside the training rows, and what their validation curves say.
+"""Rows that validate: some held out, or folds of the training rows whose curves choose the number of rounds.
 
-Every distinct input falls into one fold, which its content decides: weight 2 is the row twice, copies of a
+Every distinct input falls into one fold, which depends on its content: weight 2 is the row twice, copies of a
 row do not leak from training into validation, and neither the order of the rows nor a seed matters.
 """
 
@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.model_selection import train_test_split
 
 from convexboost.core.space import Array
 from convexboost.core.tolerances import as_good_as
@@ -18,17 +19,15 @@ from convexboost.kernels.hashing import fingerprints, hash_entries
 
 Folds = NDArray[np.int64]
 
-#: Rounds unless a number is asked for: always, and at most where validation finds the number.
-ROUNDS, MAX_ROUNDS = 500, 1000
 N_FOLDS = 3
-#: Fewer distinct inputs, or groups, than these say nothing.
+#: With fewer distinct inputs, or groups, validation is too noisy.
 MIN_INPUTS, MIN_GROUPS = 60, 20
-#: With so many, one fold says enough.
+#: From these numbers on one fold is enough.
 MANY_INPUTS, MANY_GROUPS = 10_000, 1000
-#: Where more of the weight than this lies on inputs that were seen with different targets, new rows will have
-#: inputs that were seen too, and folds that part the inputs ask the wrong question.
+#: Where more of the weight than this lies on inputs that occur with different targets, new rows will have
+#: inputs that were trained on too, and folds that keep equal inputs together measure something else.
 MAX_REPEATED = 0.5
-#: Probabilities are at their best after fewer rounds than the classes: a few that are too sure cost much.
+#: The log loss is lowest after fewer rounds than the error rate: a few overconfident rows cost much.
 LONGER_FOR_CLASSES = 2
 #: Differences this small against the whole gain are rounding.
 TIE = 1e-9
@@ -78,6 +77,36 @@ def _deal(stratum: NDArray[np.int64], many: int) -> Folds:
     fold = np.empty(len(stratum), np.int64)
     fold[np.argsort(stratum, kind="stable")] = np.arange(len(stratum)) % N_FOLDS
     return fold if len(stratum) < many else np.where(fold == 0, 0, -1)
+
+
+def held_out_rows(n_rows: int, fraction: float, classes: Any, rng: Any) -> tuple[Any, Any]:
+    """Return the rows to keep and to hold out, stratified for classes where there are enough of each."""
+    n_held = int(np.ceil(fraction * n_rows))
+    if n_held >= n_rows:
+        raise ValueError(
+            f"`early_stopping` holds out {n_held} of n_samples={n_rows} rows and leaves none; "
+            "give `X_val` and `y_val` instead"
+        )
+    stratify = None
+    if classes is not None:
+        counts = np.bincount(classes)
+        counts = counts[counts > 0]
+        stratify = classes if counts.min() >= 2 and min(n_held, n_rows - n_held) >= len(counts) else None
+    kept, held = train_test_split(np.arange(n_rows), test_size=n_held, random_state=rng, stratify=stratify)
+    return kept, held
+
+
+def held_out_groups(numbers: Any, fraction: float, rng: Any) -> tuple[Any, Any]:
+    """Return masks of the rows to keep and to hold out: whole groups."""
+    n_groups = int(numbers.max()) + 1
+    n_held = int(np.ceil(fraction * n_groups))
+    if n_held >= n_groups:
+        raise ValueError(
+            f"`early_stopping` holds out {n_held} of {n_groups} groups and leaves none; "
+            "give `X_val` and `y_val` instead"
+        )
+    held = np.isin(numbers, rng.permutation(n_groups)[:n_held])
+    return ~held, held
 
 
 def mean_curve(curves: Sequence[Array], weights: Sequence[float]) -> Array:

@@ -1,0 +1,129 @@
+"""The options of a run, checked once and handed on as one object."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields, replace
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+
+from convexboost.boosting.algorithms import Algorithm
+from convexboost.boosting.steps import STEPS, Step
+from convexboost.boosting.variants import ALGORITHMS
+from convexboost.core.protocols import Objective
+from convexboost.registry import resolve
+
+OUTPUTS = ("last", "best", "average")
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to train: the algorithm, its step, and when to stop.
+
+    Parameters
+    ----------
+    algorithm : str or Algorithm, default="residual"
+        "naive", "repeated", "residual", "dual_averaging", "error_feedback", or an object.
+    step : str or Step, default="auto"
+        "auto", "inverse_sqrt:0.5", ..., or an object.
+    n_rounds : int, default=500
+        The largest number of rounds.
+    max_weak_learners : int or None, default=None
+        The largest number of weak learners.  Training ends when either limit is reached.
+    output : {"best", "last", "average"}, default="best"
+        Which iterate becomes the model.  Guarantees are for "best" and "average".
+    n_iter_no_change : int or None, default=None
+        Stop when the validation loss (the objective without a validation set) has not improved for this many
+        rounds.
+    random_state : int, Generator or None, default=None
+        For weak learners that draw random numbers.
+    certificate : bool, default=False
+        Collect what is needed to bound the distance of the objective from its minimum (`Result.certificate`).
+    stop_when_gap_below : float or None, default=None
+        Stop when the objective is certified to be at most this far above its minimum over all sums of
+        hypotheses.  Needs `l2` > 0, or a loss with a known minimum.
+
+    Names are turned into objects: the fields `algorithm` and `step` hold an `Algorithm` and a `Step`.
+
+    """
+
+    algorithm: Algorithm = "residual"  # type: ignore[assignment]
+    step: Step = "auto"  # type: ignore[assignment]
+    n_rounds: int = 500
+    max_weak_learners: int | None = None
+    output: str = "best"
+    n_iter_no_change: int | None = None
+    random_state: int | np.random.Generator | None = None
+    certificate: bool = False
+    stop_when_gap_below: float | None = None
+
+    def __post_init__(self) -> None:
+        algorithm: Any = resolve("algorithm", self.algorithm, ALGORITHMS)
+        step: Any = resolve("step", self.step, STEPS)
+        if not isinstance(algorithm, Algorithm):
+            raise ValueError(f"`algorithm` must be a name or an algorithm, got {self.algorithm!r}")
+        if not isinstance(step, Step):
+            raise ValueError(f"`step` must be a name or a Step, got {self.step!r}")
+        object.__setattr__(self, "algorithm", algorithm)
+        object.__setattr__(self, "step", step)
+        if not isinstance(self.output, str) or self.output not in OUTPUTS:
+            raise ValueError(f"`output` must be one of {', '.join(OUTPUTS)}, got {self.output!r}")
+        if not (_is_whole(self.n_rounds) and self.n_rounds >= 0):
+            raise ValueError(f"`n_rounds` must be a whole number of at least 0, got {self.n_rounds!r}")
+        for name in ("max_weak_learners", "n_iter_no_change"):
+            value = getattr(self, name)
+            if value is not None and not (_is_whole(value) and value >= 1):
+                raise ValueError(f"`{name}` must be positive or None, got {value!r}")
+        gap = self.stop_when_gap_below
+        if gap is not None and not (isinstance(gap, Real) and gap > 0.0):
+            raise ValueError(f"`stop_when_gap_below` must be positive, got {gap!r}")
+
+    @classmethod
+    def of(cls, options: Options | None, settings: dict[str, Any]) -> Self:
+        """Return the options with some fields set."""
+        known = [f.name for f in fields(cls)]
+        for name in settings:
+            if name not in known:
+                raise TypeError(f"`{name}` is not an option of training, which are {', '.join(known)}")
+        return cls(**settings) if options is None else replace(options, **settings)  # type: ignore[return-value]
+
+    @property
+    def certifies(self) -> bool:
+        """Return whether lower bounds on the objective are needed in training."""
+        return self.certificate or self.stop_when_gap_below is not None
+
+    @property
+    def weak_learners(self) -> float:
+        """Return the largest number of weak learners, infinity where there is no limit."""
+        return math.inf if self.max_weak_learners is None else self.max_weak_learners
+
+    @property
+    def patience(self) -> float:
+        """Return how many rounds without improvement end training, infinity where none do."""
+        return math.inf if self.n_iter_no_change is None else self.n_iter_no_change
+
+    def check(self, objective: Objective) -> None:
+        """Raise ValueError for an objective that cannot be certified, where that is asked for."""
+        if self.certifies:
+            check_certifiable(objective.envelope)
+        gap = self.stop_when_gap_below
+        if gap is not None and objective.constants.minimum is None and not objective.l2 > 0.0:
+            raise ValueError(
+                f"`stop_when_gap_below`={gap!r} cannot be certified: the loss has no known minimum and "
+                "`l2` is 0"
+            )
+
+
+def check_certifiable(envelope: float) -> None:
+    """Refuse to certify gradients that are not those of the objective."""
+    if envelope > 0.0:
+        raise ValueError(
+            f"`envelope`={envelope!r} and a certificate cannot be combined: its gradients are those of "
+            "another function"
+        )
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)

@@ -1,0 +1,157 @@
+"""What "auto" means: the one place where the parameters of an estimator are settled for a fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from convexboost.boosting.algorithms import Algorithm
+from convexboost.boosting.options import Options, check_certifiable
+from convexboost.boosting.steps import STEPS, Step
+from convexboost.boosting.variants import ALGORITHMS
+from convexboost.core.protocols import Objective
+from convexboost.core.space import Array
+from convexboost.estimators._input import Data, EstimatorInput, Given, Rows
+from convexboost.estimators._validation import LONGER_FOR_CLASSES, best_round
+from convexboost.learners._learner import Learner
+from convexboost.losses._loss import Loss
+from convexboost.losses._objective import BoundLoss
+from convexboost.registry import resolve
+
+#: `n_rounds`="auto": the number of rounds, and the most where validation finds the number.
+ROUNDS, MAX_ROUNDS = 500, 1000
+
+
+@dataclass(frozen=True)
+class Settled:
+    """What a fit does, with nothing left to "auto"; fit, diagnose and the trials all read it here."""
+
+    loss: Loss
+    learner: Learner  #: as the user gave it
+    settled_learner: Learner  #: the same with its own "auto" settled
+    options: Options
+    decay: float  #: the part of the residual that is kept from round to round
+    l2: float
+    envelope: float
+    n_classes: int | None
+    finds_rounds: bool  #: whether folds of the training rows choose the number of rounds
+    fold_options: Options  #: of a fit in folds
+
+    def bind(self, rows: Rows) -> BoundLoss:
+        """Make the objective on some rows."""
+        return _with_l2(rows.bind(self.loss, self.n_classes), self.l2)
+
+    def with_rounds(self, curve: Array, task: str) -> Settled:
+        """Choose the number of rounds by a validation curve."""
+        longer = LONGER_FOR_CLASSES if task == "classification" else 1
+        n_rounds = min(longer * best_round(curve), self.fold_options.n_rounds)
+        return replace(self, options=replace(self.options, n_rounds=n_rounds))
+
+
+def settle(
+    model: EstimatorInput, given: Given, data: Data, objective: BoundLoss, loss: Loss, learner: Learner
+) -> Settled:
+    """Settle every parameter, by the learner, the loss and the task."""
+    algorithm = _algorithm(model, learner)
+    step = _step(model, learner, algorithm, loss, objective)
+    options = Options(
+        algorithm=algorithm,
+        step=step,
+        n_rounds=rounds(model),
+        max_weak_learners=model.max_weak_learners,
+        output=model.output,
+        n_iter_no_change=model.n_iter_no_change if model._holds_out else None,
+        random_state=data.seed,
+        certificate=bool(model.certificate),
+        stop_when_gap_below=model.stop_when_gap_below,
+    )
+    envelope = _envelope(model, learner, objective, options)
+    return Settled(
+        loss=loss,
+        learner=learner,
+        settled_learner=learner.settled(model._task, envelope > 0.0),
+        options=options,
+        decay=_decay(model, learner),
+        l2=float(model.l2),
+        envelope=envelope,
+        n_classes=data.n_classes,
+        finds_rounds=_finds_rounds(model, given, data, loss, learner),
+        fold_options=replace(
+            options,
+            n_rounds=rounds(model, validated=True),
+            output="last",
+            n_iter_no_change=model.n_iter_no_change,
+            certificate=False,
+            stop_when_gap_below=None,
+        ),
+    )
+
+
+def first_objective(model: EstimatorInput, data: Data, loss: Loss) -> BoundLoss:
+    """Make the objective on the training rows."""
+    return _with_l2(data.train.bind(loss, data.n_classes), float(model.l2))
+
+
+def _with_l2(objective: BoundLoss, l2: float) -> BoundLoss:
+    return objective.with_l2(objective.l2 + l2)
+
+
+def rounds(model: EstimatorInput, validated: bool = False) -> int:
+    """Return the largest number of rounds."""
+    if model._is_auto("n_rounds"):
+        return MAX_ROUNDS if validated else ROUNDS
+    return int(model.n_rounds)
+
+
+def _algorithm(model: EstimatorInput, learner: Learner) -> Algorithm:
+    parameters: dict[str, Any] = {}
+    if model._is_named("algorithm", "residual"):
+        parameters = {"decay": _decay(model, learner)}
+    elif model._is_named("algorithm", "repeated"):
+        parameters = {"accuracy": model.accuracy}
+    if parameters:
+        return ALGORITHMS[model.algorithm](**parameters)
+    return Options(algorithm=model.algorithm).algorithm
+
+
+def _decay(model: EstimatorInput, learner: Learner) -> float:
+    """Return how much of the residual to keep: what a strong learner leaves over is mostly noise."""
+    return float(learner.auto.decay if model._is_auto("residual_decay") else model.residual_decay)
+
+
+def _step(
+    model: EstimatorInput, learner: Learner, algorithm: Algorithm, loss: Loss, objective: Objective
+) -> Step:
+    reweights = loss.reweights and objective.constants.minimum is not None
+    spec = model.step
+    if model._is_auto("step") and not model._is_auto("learning_rate"):
+        spec = "polyak" if reweights else "refit"
+    elif model._is_auto("step") and algorithm.adds_one_hypothesis:
+        spec = learner.auto.reweighting_step if reweights else learner.auto.step
+    step: Step = resolve("step", spec, STEPS)
+    return step if model._is_auto("learning_rate") else step.with_rate(float(model.learning_rate))
+
+
+def _envelope(model: EstimatorInput, learner: Learner, objective: BoundLoss, options: Options) -> float:
+    if not model._is_auto("envelope"):
+        if options.certifies:
+            check_certifiable(model.envelope)
+        return float(model.envelope)
+    kinks = objective.constants.smoothness is None and objective.has_prox
+    # Other steps go by the length of the gradient, and that of an envelope is shorter.
+    if options.certifies or not kinks or not options.step.refits_leaves:
+        return 0.0
+    return float(learner.auto.envelopes.get(model._task, 0.0))
+
+
+def _finds_rounds(model: EstimatorInput, given: Given, data: Data, loss: Loss, learner: Learner) -> bool:
+    """Return whether early_stopping="auto" looks for the number of rounds.
+
+    Not with an offset: it often comes from a model of the same rows, which then cannot validate.  Nor for
+    classes without probabilities: a hinge may rise while the errors fall.
+    """
+    certifies = model.certificate or model.stop_when_gap_below is not None
+    fixed = given.X_val is not None or given.offset is not None or certifies or model.output == "average"
+    splits = not loss.couples_rows or model._has_whole_groups(data.whole, loss)
+    judges = model._task != "classification" or loss.has_link
+    return model._is_auto("early_stopping") and learner.auto.finds_rounds and splits and judges and not fixed

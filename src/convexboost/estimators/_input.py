@@ -1,0 +1,265 @@
+"""From what a user gives to fit and predict (X, y, weights, groups, offsets) to checked arrays."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.utils import get_tags
+from sklearn.utils.validation import (
+    _check_feature_names,
+    _check_n_features,
+    _check_sample_weight,
+    _num_samples,
+    check_array,
+    check_consistent_length,
+    check_random_state,
+    validate_data,
+)
+
+from convexboost.core.space import Array, FunctionSpace, in_range
+from convexboost.estimators import _validation
+from convexboost.estimators._frames import (
+    Columns,
+    column_names,
+    has_times,
+    is_frame,
+    is_missing,
+    naming,
+    unmasked,
+)
+from convexboost.estimators._parameters import EstimatorParameters
+from convexboost.losses._groups import Groups
+from convexboost.losses._loss import Loss
+from convexboost.losses._objective import BoundLoss
+
+
+class Given(NamedTuple):
+    """The arguments of `fit`, as they were given."""
+
+    X: Any
+    y: Any
+    sample_weight: Any = None
+    X_val: Any = None
+    y_val: Any = None
+    offset: Any = None
+    groups: Any = None
+    groups_val: Any = None
+
+
+class Rows(NamedTuple):
+    """What has one entry per sample."""
+
+    X: Any
+    y: Any
+    weight: Array | None
+    offset: Array | None
+    groups: Groups | None = None
+
+    def take(self, which: Any) -> Rows:
+        """Return some of the rows."""
+        return Rows(*(None if part is None else part[which] for part in self))  # type: ignore[arg-type]
+
+    def bind(self, loss: Loss, n_classes: int | None) -> BoundLoss:
+        """Make the objective on these rows."""
+        return loss.bind(self.y, FunctionSpace.of(self.X.shape[0], self.weight), n_classes, self.groups)
+
+
+class Data(NamedTuple):
+    """The rows of a fit."""
+
+    whole: Rows  #: all of them
+    train: Rows  #: those to train on
+    held_out: Rows | None  #: those to validate on
+    n_classes: int | None
+    seed: int  #: of what is drawn in training
+
+
+class EstimatorInput(EstimatorParameters):
+    """Reads and checks what `fit`, `predict` and `certify` are given; the subclasses say what targets are."""
+
+    _columns: Columns
+    _group_parameter = "groups"
+
+    def _read(self, given: Given, loss: Loss) -> Data:
+        """Check the arguments of `fit`, and hold out rows where `early_stopping` says so."""
+        groups = self._groups(loss, given.groups, given.X)
+        whole, n_classes = self._training_rows(given.X, given.y, given.sample_weight, given.offset, groups)
+        with naming("random_state"):
+            rng = check_random_state(self.random_state)
+        self._check_validation_arguments(given, whole)
+        train, held_out = whole, None
+        if given.X_val is not None:
+            held_out = self._validation_rows(given, whole, loss)
+        elif self._holds_out:
+            train, held_out = self._hold_out(whole, loss, rng)
+        return Data(whole, train, held_out, n_classes, rng.randint(2**31))
+
+    @property
+    def _holds_out(self) -> bool:
+        return not self._is_auto("early_stopping") and bool(self.early_stopping)
+
+    def _training_rows(
+        self, X: Any, y: Any, sample_weight: Any, offset: Any, groups: Groups | None
+    ) -> tuple[Rows, int | None]:
+        """Check everything that has a row per sample; rows of zero weight are not part of the space."""
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        X = as_columns(X)
+        self._columns = Columns.learn(X, self.categorical_features)
+        X = self._check_inputs(X, reset=True)
+        with naming("y"):
+            y = self._check_targets(unmasked(y))
+            check_consistent_length(X, y)
+        weight = None if sample_weight is None else check_weight(sample_weight, X)
+        weight = self._weigh_classes(y, weight)
+        offset = None if offset is None else check_offset(offset, X.shape[0])
+        rows = Rows(X, y, weight, offset, groups)
+        if weight is not None and not (weight > 0).all():
+            rows = rows.take(weight > 0)
+        targets, n_classes = self._encode_targets(rows.y)
+        return rows._replace(y=targets), n_classes
+
+    def _check_validation_arguments(self, given: Given, rows: Rows) -> None:
+        name = f"{self._group_parameter}_val"
+        if (given.X_val is None) != (given.y_val is None):
+            missing = "y_val" if given.y_val is None else "X_val"
+            raise ValueError(f"`X_val` and `y_val` go together, but `{missing}` is missing")
+        if given.groups_val is not None and given.X_val is None:
+            raise ValueError(f"`{name}` would be ignored: `X_val` is missing")
+        if given.groups_val is not None and rows.groups is None:
+            raise ValueError(f"`{name}` would be ignored: `{self._group_parameter}` is missing")
+        if given.X_val is not None and rows.offset is not None:
+            raise ValueError(
+                "`offset` and `X_val` cannot be combined: there is no offset for the validation rows"
+            )
+        if given.X_val is not None and rows.groups is not None and given.groups_val is None:
+            raise ValueError(f"`{name}` is missing: `{self._group_parameter}` of the rows in `X_val`")
+
+    def _validation_rows(self, given: Given, rows: Rows, loss: Loss) -> Rows:
+        X = self._check_inputs(given.X_val, parameter="X_val")
+        with naming("y_val"):
+            targets = self._encode_validation_targets(unmasked(given.y_val))
+        if X.shape[0] != len(targets):
+            raise ValueError(f"`y_val` must have {X.shape[0]} rows like `X_val`, got {len(targets)}")
+        groups = None
+        if rows.groups is not None:
+            groups = self._groups(loss, given.groups_val, X, "_val")
+        return Rows(X, targets, None, None, groups)
+
+    def _hold_out(self, rows: Rows, loss: Loss, rng: Any) -> tuple[Rows, Rows]:
+        """Hold out rows, or whole groups where the rows of a group only make sense together."""
+        if rows.groups is not None and loss.whole_groups:
+            held = _validation.held_out_groups(rows.groups.numbers, self.validation_fraction, rng)
+        else:
+            classes = rows.y if self._task == "classification" else None
+            held = _validation.held_out_rows(len(rows.y), self.validation_fraction, classes, rng)
+        return rows.take(held[0]), rows.take(held[1])
+
+    def _groups_that_count(self, rows: Rows) -> NDArray[np.bool_]:
+        """Return for each group number whether the group can validate."""
+        assert rows.groups is not None
+        return np.ones(int(rows.groups.numbers.max()) + 1, bool)
+
+    def _has_whole_groups(self, rows: Rows, loss: Loss) -> bool:
+        return rows.groups is not None and (self._task == "ranking" or loss.whole_groups)
+
+    def _check_inputs(self, X: Any, *, reset: bool = False, parameter: str = "X") -> Any:
+        tags = get_tags(self).input_tags
+        options: dict[str, Any] = {
+            "accept_sparse": ["csr", "csc"] if tags.sparse else False,
+            "dtype": np.float64,
+            "ensure_all_finite": "allow-nan" if tags.allow_nan else True,
+        }
+        X = as_columns(X, parameter)
+        with naming(parameter):
+            return self._read_inputs(X, parameter, reset, options)
+
+    def _read_inputs(self, X: Any, parameter: str, reset: bool, options: dict[str, Any]) -> Any:
+        if self._columns.plain and not is_frame(X) and not has_times(X):
+            if parameter == "X":
+                return validate_data(self, X, reset=reset, **options)
+            _check_feature_names(self, X, reset=False)
+            if X.shape[1] != self.n_features_in_:
+                raise ValueError(f"`{parameter}` must have {self.n_features_in_} features, got {X.shape[1]}")
+            return check_array(X, estimator=self, input_name=parameter, **options)
+        column_names(X)
+        _check_feature_names(self, X, reset=reset)
+        _check_n_features(self, X, reset=reset)
+        return check_array(
+            self._columns.encode(X, parameter), estimator=self, input_name=parameter, **options
+        )
+
+    def _groups(self, loss: Loss, groups: Any, X: Any, suffix: str = "") -> Groups | None:
+        """Check the labels of the groups; a loss that needs none must not be given any, and vice versa."""
+        name = self._group_parameter + suffix
+        if groups is None:
+            if loss.needs_groups:
+                raise ValueError(f"`{name}` is needed by the loss {loss}: one label per row")
+            return None
+        if not loss.takes_groups:
+            raise ValueError(f"`{name}` was given, but the loss {loss} does not use it")
+        return Groups(check_labels(groups, name, n_rows(X)))
+
+    def _n_classes(self) -> int | None:
+        return None
+
+    def _weigh_classes(self, y: Any, weight: Any) -> Any:
+        """Multiply the weights of the rows by those of their classes, where there are such."""
+        return weight
+
+    def _check_targets(self, y: Any) -> Any:
+        raise NotImplementedError
+
+    def _encode_targets(self, y: Any) -> tuple[Any, int | None]:
+        raise NotImplementedError
+
+    def _encode_validation_targets(self, y: Any, parameter: str = "y_val") -> Any:
+        raise NotImplementedError
+
+
+def as_columns(X: Any, parameter: str = "X") -> Any:
+    """Return lists and such as arrays; what has columns already stays as it is."""
+    if is_frame(X) or sp.issparse(X) or (isinstance(X, np.ndarray) and X.ndim == 2):
+        return unmasked(X)
+    with naming(parameter):
+        return check_array(X, dtype=None, ensure_all_finite=False, accept_sparse=True)
+
+
+def n_rows(X: Any) -> int:
+    with naming("X"):
+        return int(_num_samples(X))
+
+
+def check_weight(given: Any, X: Any) -> Array:
+    with naming("sample_weight"):
+        weight = _check_sample_weight(unmasked(given), X, dtype=np.float64)
+    if (weight < 0).any():
+        raise ValueError(f"`sample_weight` must not be negative, got {weight.min():g}")
+    if not (weight > 0).any():
+        raise ValueError("`sample_weight` must not be all zero")
+    return in_range(weight)
+
+
+def check_labels(given: Any, name: str, n_rows: int) -> NDArray[Any]:
+    labels = np.asarray(given)
+    if labels.shape != (n_rows,):
+        raise ValueError(f"`{name}` must have shape ({n_rows},) like the rows of `X`, got {labels.shape}")
+    if any(map(is_missing, labels)) if labels.dtype == object else (labels != labels).any():
+        raise ValueError(f"`{name}` must not contain missing labels")
+    return labels
+
+
+def check_offset(offset: Any, n_samples: int) -> Array:
+    with naming("offset"):
+        offset = check_array(unmasked(offset), ensure_2d=False, dtype=np.float64, input_name="offset")
+    if len(offset) != n_samples:
+        raise ValueError(f"`offset` must have {n_samples} rows like `X`, got {len(offset)}")
+    return np.asarray(offset.reshape(n_samples, -1))
+
+
+def check_columns(offset: Array | None, n_outputs: int) -> None:
+    if offset is not None and offset.shape[1] != n_outputs:
+        raise ValueError(f"`offset` must have {n_outputs} columns, got {offset.shape[1]}")

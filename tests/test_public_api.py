@@ -1,0 +1,81 @@
+"""What users import: documented, listed, loaded when it is used, and free of private modules."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import pkgutil
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from convexboost.registry import everything
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ["convexboost", "convexboost.learners", "convexboost.losses"]
+#: Benchmarks that take the library apart: they replace or time single parts of it.
+DISSECTING = {"ablation.py", "phases.py"}
+
+
+def imported_for_types(package):
+    """The names under `if TYPE_CHECKING`, which is what type checkers see."""
+    tree = ast.parse(Path(importlib.import_module(package).__file__).read_text())
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    return [alias.name for node in block.body for alias in node.names]
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_public_name_can_be_imported_and_is_documented(package):
+    module = importlib.import_module(package)
+    assert sorted(imported_for_types(package)) == sorted(module.__all__)
+    assert len(set(module.__all__)) == len(module.__all__)
+    for name in module.__all__:
+        found = getattr(module, name)
+        assert found.__name__ == name
+        assert found.__doc__
+        assert vars(module)[name] is found  # found once, not searched again
+        if package != "convexboost.losses":
+            assert f"`{name}`" in module.__doc__
+
+
+@pytest.mark.parametrize("package", ["convexboost.learners", "convexboost.losses"])
+def test_everything_in_the_folder_is_public(package):
+    module = importlib.import_module(package)
+    assert {cls.__name__ for cls in everything(package).values()} <= set(module.__all__)
+    for file in pkgutil.iter_modules(module.__path__):
+        if not file.name.startswith("_"):
+            names = {name.lower() for name in module.__all__}
+            assert file.name.replace("_", "") in names or file.name == "finite"
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("name", ["Nonsense", "_private", "nonsense"])
+def test_unknown_names(package, name):
+    with pytest.raises(AttributeError, match=f"module '{package}' has no attribute '{name}'"):
+        getattr(importlib.import_module(package), name)
+
+
+def test_importing_is_cheap():
+    """Neither the package nor its lists of names load NumPy, Numba or scikit-learn."""
+    code = (
+        "import sys, convexboost, convexboost.learners, convexboost.losses;"
+        "print([m for m in ('numpy', 'numba', 'scipy', 'sklearn') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def documents():
+    files = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/*")]
+    files += [path for path in ROOT.glob("benchmarks/*.py") if path.name not in DISSECTING]
+    return [path for path in files if path.suffix in (".md", ".py") and path.name != "CHANGELOG.md"]
+
+
+@pytest.mark.parametrize("path", documents(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_document_needs_a_private_module(path):
+    text = path.read_text()
+    assert re.findall(r"(?:from|import) +convexboost[\w.]*\._\w+.*", text) == []
+    assert re.findall(r"from +convexboost[\w.]* +import +[^\n]*\b_\w+", text) == []
