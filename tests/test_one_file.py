@@ -58,6 +58,7 @@ class Centred:
     """Prepared inputs."""
 
     X: Any
+    n_threads: int = 1
 
     def __len__(self):
         return len(self.X)
