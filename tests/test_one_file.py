@@ -58,6 +58,7 @@ class Centred:
     """Prepared inputs."""
 
     X: Any
+    n_threads: int = 1
 
     n_threads: ClassVar[int] = 1
 
