@@ -59,6 +59,8 @@ class Centred:
 
     X: Any
 
+    n_threads: ClassVar[int] = 1
+
     def __len__(self):
         return len(self.X)
 
@@ -155,6 +157,7 @@ class ScaledAbsolute(RowLoss):
 
     name: ClassVar[str] = "scaled_absolute"
     task: ClassVar[str] = "regression"
+    has_prox = has_support = True
 
     def __post_init__(self):
         if not self.scale > 0:

@@ -168,6 +168,12 @@ def test_an_objective_has_what_it_declares(loss):
         assert len(loss.link(F)) == N
 
 
+def test_a_method_that_is_not_declared_is_refused():
+    """It would never be called."""
+    with pytest.raises(TypeError, match="Silent has a method `prox`: declare `has_prox = True`"):
+        type("Silent", (Softmax,), {"prox": lambda self, F, y, size: F})
+
+
 def test_declared_by_the_parts():
     assert (2 * Poisson()).positive_only
     assert (Quantiles() + 2 * Quantiles()).one_target
