@@ -119,6 +119,12 @@ def is_classes(loss: str) -> bool:
     return loss in CLASS_LOSSES
 
 
+def stopping(patience: int | None) -> dict[str, Any]:
+    """Return the parameters that stop early after this many rounds without improvement; None: not at all."""
+    default = ConvexBoostRegressor().n_iter_no_change
+    return {"early_stopping": patience is not None, "n_iter_no_change": patience or default}
+
+
 def run(stage: str, name: str, loss: str, fold: int, config: dict[str, Any]) -> dict[str, Any] | None:
     """Train one setting on two thirds of the rows and score it on the others."""
     X, y, categorical = rows(name, STAGES[stage]["rows"])
@@ -138,8 +144,7 @@ def run(stage: str, name: str, loss: str, fold: int, config: dict[str, Any]) -> 
         step=step if step == "auto" else f"{step}:{rate}",
         envelope=config["envelope"],
         n_rounds=STAGES[stage]["rounds"],
-        early_stopping=stage != "rounds",
-        n_iter_no_change=PATIENCE,
+        **stopping(None if stage == "rounds" else PATIENCE),
         categorical_features=categorical,
         random_state=0,
         n_jobs=1,
@@ -261,7 +266,7 @@ def stopping_curves(
     options = {} if qid is None else {"qid": qid[train], "qid_val": qid[held]}
     known = np.isin(y[held], y[train]) if is_classes(model.loss) else np.ones(len(held), bool)
     held = held[known]
-    model.set_params(early_stopping=patience is not None, n_iter_no_change=patience or 1)
+    model.set_params(**stopping(patience))
     began = time.perf_counter()
     model.fit(X[train], y[train], X_val=X[held], y_val=y[held], **options)
     out: dict[str, Any] = {"seconds": round(time.perf_counter() - began, 3)}

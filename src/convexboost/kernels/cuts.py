@@ -3,10 +3,11 @@
 import math
 
 import numpy as np
-from numba import njit
+
+from convexboost.kernels.compiling import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def exchange_weights(constants, products, w, Qw, steps, l2, radius):
     """Improve the weights w in place: max Σ w a − gain(wᵀ Q w), where Qw = Q w is kept up to date.
 
@@ -38,7 +39,7 @@ def exchange_weights(constants, products, w, Qw, steps, l2, radius):
         Qw += size * difference
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _farthest(rise, s, q, c, l2, radius):
     """argmax_θ rise · θ − gain(s + 2 q θ + c θ²)."""
     if l2 > 0.0:  # the vertex of a parabola

@@ -3,7 +3,8 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
+
+from convexboost.kernels.compiling import kernel
 
 #: Rows that go down a tree together: their state stays in the nearest cache.
 BLOCK = 256
@@ -18,7 +19,7 @@ class Branches(NamedTuple):
     leaf_of_node: Any  #: int32: the number of the leaf
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _walk(codes, begin, root, branches, at, active):
     """Find the leaf at[i] of every row begin + i: all rows go one level down, then the next.
 
@@ -43,7 +44,7 @@ def _walk(codes, begin, root, branches, at, active):
         n_active = kept
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def descend(codes, branches, start, stop, out):
     """out[n] = number of the leaf of row n in one tree, for rows start … stop − 1."""
     at, active = np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32)
@@ -54,7 +55,7 @@ def descend(codes, branches, start, stop, out):
             out[begin + i] = branches.leaf_of_node[at[i]]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_trees(F, codes, roots, branches, values, start, stop):
     """F[n] += the values of all trees at row n, for rows start … stop − 1; tree t begins at roots[t]."""
     at, active = np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32)

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
 from numpy.typing import NDArray
+
+from convexboost.kernels.compiling import kernel
 
 Fingerprints = NDArray[np.uint64]
 
@@ -24,10 +25,10 @@ def scramble(x: Any) -> Any:
     return x ^ (x >> np.uint64(31))
 
 
-_scramble = njit(cache=True, nogil=True)(scramble)
+_scramble = kernel(scramble)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def draw(seed, a, b):
     """Return a number in [0, 1) that depends on the seed and two whole numbers only."""
     x = (
@@ -38,7 +39,7 @@ def draw(seed, a, b):
     return np.float64(_scramble(x) >> np.uint64(11)) / 9007199254740992.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fingerprints_of_codes(codes, out):
     """out[n] = a number that depends on the bins codes[n] only."""
     for n in range(len(codes)):
@@ -48,7 +49,7 @@ def fingerprints_of_codes(codes, out):
         out[n] = _scramble(x)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def draw_rows(fingerprints, D, scale, seed, share, out):
     """out[n] = whether row n is drawn, which happens with probability `share`.
 

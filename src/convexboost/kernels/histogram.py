@@ -3,7 +3,8 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
+
+from convexboost.kernels.compiling import kernel
 
 #: Rows handled together: their gradients stay in the cache while all features are visited.
 BLOCK = 512
@@ -31,12 +32,12 @@ def fixed_point_factor(largest: float) -> float:
     return float(np.ldexp(1.0, 61 - int(np.ceil(np.log2(largest))))) if largest > 0.0 else 1.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _fixed(number):
     return np.int64(np.rint(number))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _quantise(G, weight, factor, begin, end, block):
     """Write weight·G·factor, rounded, for rows begin … end − 1; return how many entries are not zero."""
     count = 0
@@ -49,7 +50,7 @@ def _quantise(G, weight, factor, begin, end, block):
     return count
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_rows(bins, features, G, weight, factor, out):
     """out[bin of n, :] += weight[n]·G[n, :]·factor, rounded, for some features.
 
@@ -85,7 +86,7 @@ def add_rows(bins, features, G, weight, factor, out):
                 out[offset + column[rows[i]], outputs[i]] += values[i]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_rows_sparse(bins, features, G, weight, factor, out):
     """Do what `add_rows` does, for `SparseBins`."""
     pointers, indices, codes, default, offsets = bins
@@ -108,7 +109,7 @@ def add_rows_sparse(bins, features, G, weight, factor, out):
                 out[rest, k] -= value
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_pairs(bins, features, column, weight, factor, out):
     """out[bin of n, column[n]] += weight[n]·factor, rounded, for some features.
 
@@ -125,7 +126,7 @@ def add_pairs(bins, features, column, weight, factor, out):
                 out[offset + own[n], column[n]] += block[n - begin]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_pairs_sparse(bins, features, column, weight, factor, out):
     """Do what `add_pairs` does, for `SparseBins`."""
     pointers, indices, codes, default, offsets = bins

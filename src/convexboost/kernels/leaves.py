@@ -3,7 +3,8 @@
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from convexboost.kernels.compiling import kernel
 
 #: Tables that rows are added to in turn (a power of two).  Neighbouring rows are often in the same leaf, and
 #: an addition need not wait for the one before.
@@ -15,7 +16,7 @@ def leaf_tables(n_leaves: int, n_outputs: int, dtype: type = float) -> Any:
     return np.zeros((N_TABLES if n_outputs == 1 else 1, n_leaves, 1 + n_outputs), dtype)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add_leaf_sums(leaf, weight, columns, out, K):
     for n in range(np.uint64(len(leaf))):
         row, w = out[n & np.uint64(len(out) - 1), np.uint64(leaf[n])], weight[n]
@@ -24,7 +25,7 @@ def _add_leaf_sums(leaf, weight, columns, out, K):
             row[np.uint64(1) + k] += w * columns[n, k]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_leaf_sums(leaf, weight, columns, out):
     """Add weight and, behind it, weight · columns to `leaf_tables`."""
     if columns.shape[1] == 1:
@@ -33,7 +34,7 @@ def add_leaf_sums(leaf, weight, columns, out):
         _add_leaf_sums(leaf, weight, columns, out, columns.shape[1])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add_exact_leaf_sums(leaf, weight, columns, units, scale, out, K):
     for n in range(np.uint64(len(leaf))):
         row, factor = out[n & np.uint64(len(out) - 1), np.uint64(leaf[n])], weight[n] * scale
@@ -42,7 +43,7 @@ def _add_exact_leaf_sums(leaf, weight, columns, units, scale, out, K):
             row[np.uint64(1) + k] += np.int64(np.rint(columns[n, k] * factor))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_exact_leaf_sums(leaf, weight, columns, units, scale, out):
     """As `add_leaf_sums` in whole numbers: adds units · weight and scale · weight · columns, rounded."""
     if columns.shape[1] == 1:

@@ -1,10 +1,11 @@
 """A table looked up row by row."""
 
 import numpy as np
-from numba import njit
+
+from convexboost.kernels.compiling import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add_lookup(F, codes, table, start, stop, K):
     for n in range(np.uint64(start), np.uint64(stop)):
         c = np.uint64(codes[n])
@@ -12,7 +13,7 @@ def _add_lookup(F, codes, table, start, stop, K):
             F[n, k] += table[c, k]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_lookup(F, codes, table, start, stop):
     """F[n, :] += table[codes[n], :] for rows start … stop − 1."""
     if F.shape[1] == 1:

@@ -1,10 +1,11 @@
 """Weighted quantiles of many leaves, by selection."""
 
 import numpy as np
-from numba import njit
+
+from convexboost.kernels.compiling import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _select(values, units, low, high, wanted):
     """Return the smallest of values[low:high] with at least `wanted` units at or below it; overwrites them.
 
@@ -32,7 +33,7 @@ def _select(values, units, low, high, wanted):
     return pivot
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def leaf_quantiles(residuals, weight, units, leaf, q, out):
     """out[l, k] = the smallest value of column k in leaf l with at least Σ q · weight at or below it.
 

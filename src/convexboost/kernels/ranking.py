@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from convexboost.core.space import Array
 from convexboost.kernels import parallel
+from convexboost.kernels.compiling import kernel
 
 #: Bits of a weight, at most: sample weights that are whole multiples of each other stay so, although they
 #: have been divided by their sum, with a rounding error.
@@ -27,7 +27,7 @@ OPERATIONS = 100
 MOVES = 4
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add(tree, index, weight):
     """Add to entry `index` (from 1) of a Fenwick tree."""
     while index < len(tree):
@@ -35,7 +35,7 @@ def _add(tree, index, weight):
         index += index & -index
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _sum(tree, index):
     """Return the sum of the entries 1 … index."""
     total = 0
@@ -45,7 +45,7 @@ def _sum(tree, index):
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _sort(f, order):
     """Sort `order` by f, in place: by insertion where it is nearly sorted already."""
     moves = MOVES * len(order)
@@ -61,7 +61,7 @@ def _sort(f, order):
             return
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _count(f, limit, queries, orders, better, worse, first, last):
     """Count in queries first … last − 1; `limit` does not fall where f rises.
 

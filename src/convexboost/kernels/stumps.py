@@ -12,9 +12,9 @@ the squared length of its projection:
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from convexboost.core.tolerances import BETTER, NOTHING, ROUNDING
+from convexboost.kernels.compiling import kernel
 
 VECTOR, CLASS, SIGN = 0, 1, 2
 LEFT, RIGHT, MISSING = 0, 1, 2
@@ -32,12 +32,12 @@ class Bins(NamedTuple):
 class PairSums(NamedTuple):
     """The weights that bins share, as running sums over the bins of each feature."""
 
-    sums: Any  #: int64, (n_bins, n_bins): row offsets[j] + i has what bins 0 … i of feature j share with each
+    running: Any  #: int64, (n_bins, n_bins): row offsets[j] + i has what bins 0 … i of j share with each bin
     ready: Any  #: bool: whether the rows of a feature have been counted
     unit: float  #: the whole number that stands for the weight of all rows
 
 
-class Stumps(NamedTuple):
+class Projections(NamedTuple):
     """Projections on stumps, one after the other."""
 
     feature: Any  #: int64
@@ -49,7 +49,7 @@ class Stumps(NamedTuple):
 
 # Inlined, because the call costs more than the work for one output.  Reassociated, because sums in the order
 # of k are not vectorised; the order is fixed by the compiler, so it is the same for any number of threads.
-@njit(cache=True, nogil=True, forceinline=True, fastmath={"reassoc"})
+@kernel(forceinline=True, fastmath={"reassoc"})
 def _score(kind, L, R, M, P_L, P_R, P_M):
     K = len(L)
     if kind == VECTOR:
@@ -89,7 +89,7 @@ def _score(kind, L, R, M, P_L, P_R, P_M):
     return squares + 2.0 * max(LR + LM + RM, LR - LM - RM, -LR + LM - RM, -LR - LM + RM)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def best_split(table, bins, leaves):
     """Find the stump with the longest projection; fill `leaves` (the leaf of each bin of its feature).
 
@@ -147,7 +147,7 @@ def best_split(table, bins, leaves):
     return best_feature, best
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def project(table, bins, leaves, values):
     """Find the best stump and its leaf values, (3, K); return (feature, coefficient, projected length).
 
@@ -171,7 +171,7 @@ def project(table, bins, leaves, values):
     return j, coefficient, np.sqrt(score)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _leaf_values(kind, sums, weights, values):
     """Fill the leaf values of the projection for given leaves; return its coefficient."""
     K = sums.shape[1]
@@ -211,23 +211,23 @@ def _leaf_values(kind, sums, weights, values):
     return np.sqrt(best) if K == 1 else 1.0
 
 
-@njit(cache=True, nogil=True)
-def leaf_counts(sums, first, leaves, n_bins, counts):
+@kernel
+def leaf_counts(running, first, leaves, n_bins, counts):
     """counts[leaf, b] = weight that bin b shares with the leaf, from the running sums of the pair table.
 
-    Row first + i of `sums` holds, for every bin, the weight it shares with bins 0 … i of the feature.
+    Row first + i of `running` holds, for every bin, the weight it shares with bins 0 … i of the feature.
     """
     counts[:] = 0
     for i in range(n_bins):
         if i + 1 == n_bins or leaves[i + 1] != leaves[i]:  # the end of a run of equal leaves
             for b in range(counts.shape[1]):
-                counts[leaves[i], b] += sums[first + i, b]
+                counts[leaves[i], b] += running[first + i, b]
             if i + 1 < n_bins:
                 for b in range(counts.shape[1]):
-                    counts[leaves[i + 1], b] -= sums[first + i, b]
+                    counts[leaves[i + 1], b] -= running[first + i, b]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def subtract(table, counts, unit, weight, values):
     """Subtract weight times the histogram of the function with these leaf values from a table."""
     n_leaves, K = values.shape
@@ -239,7 +239,7 @@ def subtract(table, counts, unit, weight, values):
                     table[b, k] -= share * (weight * values[leaf, k])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def pursue(table, bins, pairs, floor, found, done):
     """Project and subtract until `found` is full, the length falls to `floor`, or pair sums are missing.
 
@@ -256,12 +256,12 @@ def pursue(table, bins, pairs, floor, found, done):
         if not pairs.ready[j]:
             return i, j
         found.feature[i], found.coefficient[i], found.norm[i] = j, coefficient, norm
-        leaf_counts(pairs.sums, offsets[j], found.leaves[i], offsets[j + 1] - offsets[j], counts)
+        leaf_counts(pairs.running, offsets[j], found.leaves[i], offsets[j + 1] - offsets[j], counts)
         subtract(table, counts, pairs.unit, coefficient, found.values[i])
     return len(found.feature), -1
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc"})
+@kernel(fastmath={"reassoc"})
 def dot(A, B):
     """Return the inner product of two tables; always in the same order."""
     a, b, total = A.ravel(), B.ravel(), 0.0
@@ -270,7 +270,7 @@ def dot(A, B):
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _order(table, mass, first, last, categorical):
     """Return the order of a feature's bins: as they are, or categories by their mean gradient."""
     if not categorical:

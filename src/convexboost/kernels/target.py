@@ -3,9 +3,9 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from convexboost.core.tolerances import SUM_BLOCK
+from convexboost.kernels.compiling import kernel
 
 
 class Update(NamedTuple):
@@ -18,7 +18,7 @@ class Update(NamedTuple):
     G: Any  #: float64, as D
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+@kernel(fastmath={"reassoc", "contract"})
 def _update(D, update, weight, start, stop, K):
     factor, leaf, table, scale, G = update
     total = 0.0
@@ -32,7 +32,7 @@ def _update(D, update, weight, start, stop, K):
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def update_target(D, update, weight, first, last, squares):
     """Update the rows of blocks first … last − 1; squares[b] = Σ weight ‖D‖² over the rows of block b."""
     n, K = D.shape
@@ -44,7 +44,7 @@ def update_target(D, update, weight, first, last, squares):
             squares[b] = _update(D, update, weight, start, stop, K)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _quantise(D, counts, weight, scale, out, K):
     for i in range(np.uint64(len(D))):
         out[i, 0] = counts[i]
@@ -54,7 +54,7 @@ def _quantise(D, counts, weight, scale, out, K):
             out[i, np.uint64(1) + k] = times * np.int32(np.rint(D[i, k] * factor))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def quantise(D, counts, weight, scale, out):
     """Write weight and, behind it, weight · scale · D in whole numbers.
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from convexboost.core.space import MOST_COUNTS
 from convexboost.core.tolerances import BETTER
+from convexboost.kernels.compiling import kernel
 from convexboost.kernels.hashing import draw
 from convexboost.kernels.vectors import FEW_WORDS, WORDS, add_few_words, add_words
 
@@ -99,7 +99,7 @@ def n_columns(n_outputs: int) -> int:
 # -- histograms ----------------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add_row(out, to, values, at, width):
     """out.flat[to : to + width] += values.flat[at : at + width]."""
     if width == FEW_WORDS:
@@ -109,7 +109,7 @@ def _add_row(out, to, values, at, width):
             add_words(out, to + k, values, at + k)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add_pairs(codes, shift, V, order, begin, end, out):
     """Do what `add_histogram` does, for one output.
 
@@ -128,7 +128,7 @@ def _add_pairs(codes, shift, V, order, begin, end, out):
             sums[(j << shift) | np.uint64(codes[n, j]), 0] += w
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_histogram(features, rows, begin, end, out):
     """out[bin of n] += values[n] for the rows order[begin:end] and all features."""
     codes, shift, V, order = features.codes, features.shift, rows.values, rows.order
@@ -166,7 +166,7 @@ def add_histogram(features, rows, begin, end, out):
 # -- splits --------------------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _sorted_bins(table, bins, key):
     """Sort the bins of categories by their means, and return how many there are.
 
@@ -214,19 +214,19 @@ def _sorted_bins(table, bins, key):
     return count
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _goes_left(mask, b):
     """Return whether a bin is in the set."""
     return (mask[b >> 6] >> np.uint64(b & 63) & np.uint64(1)) > np.uint64(0)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _send_left(mask, b):
     """Put a bin into the set."""
     mask[b >> 6] |= np.uint64(1) << np.uint64(b & 63)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _is_monotone(left, total, l2, sign, tie):
     """Return whether the leaf values move by `sign` from left to right, in every output.
 
@@ -239,7 +239,7 @@ def _is_monotone(left, total, l2, sign, tie):
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _draw_cut(table, bins, count, place):
     """Return a cut between the first and the last bin that hold rows, −1 if there are no two such bins."""
     first, last = 0, count - 1
@@ -250,7 +250,7 @@ def _draw_cut(table, bins, count, place):
     return first + int(place * (last - first)) if first < last else -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _write_mask(table, is_categorical, bins, missing_left, total, mask):
     """Send these bins left, and decide where bins go that have no rows in this node.
 
@@ -282,7 +282,7 @@ class _Cuts(NamedTuple):
     only: int  #: the one cut that is tried; −1: all of them
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _scan_one(cuts, left, total, base, rules, best, pairs, scores):
     """Return what `_scan` does, for one output: all scores first, by vector instructions.
 
@@ -317,7 +317,7 @@ def _scan_one(cuts, left, total, base, rules, best, pairs, scores):
     return best, cut
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+@kernel(fastmath={"reassoc", "contract"})
 def _scan(cuts, left, total, base, rules, best):
     """Return (gain, cut) for the best cut that beats `best`; (best, −1) if none does.
 
@@ -347,7 +347,7 @@ def _scan(cuts, left, total, base, rules, best):
     return best, cut
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_split(hist, features, total, rules, node, mask):
     """Return the gain and the feature of a node's best split; `mask` receives the bins that go left.
 
@@ -401,7 +401,7 @@ def find_split(hist, features, total, rules, node, mask):
 # -- growing ---------------------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def partition(column, rows, begin, end, mask):
     """Move the rows that go left to order[begin:] and the others to spare[begin:]; return how many go left.
 
@@ -422,7 +422,7 @@ def partition(column, rows, begin, end, mask):
     return np.int64(left) - begin
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def divide(nodes, node, n_nodes, middle, feature):
     """Give a node two children, whose rows meet at `middle`; return the one with fewer rows.
 
@@ -440,7 +440,7 @@ def divide(nodes, node, n_nodes, middle, feature):
     return small
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add_up(table, out):
     """Out = the sum of all bins."""
     if len(out) == 2:  # as in `_add_pairs`
@@ -455,7 +455,7 @@ def _add_up(table, out):
             out[k] += table[b, k]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _best_leaf(nodes, n_nodes, min_gain):
     """Return the leaf with the largest gain above a limit, −1 if there is none."""
     best = -1
@@ -466,7 +466,7 @@ def _best_leaf(nodes, n_nodes, min_gain):
     return best
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def grow(features, rows, nodes, hists, rules, max_rows, n_nodes, new):
     """Split the best leaf until the rules forbid it; return (number of nodes, node left to the caller or −1).
 
@@ -508,7 +508,7 @@ def grow(features, rows, nodes, hists, rules, max_rows, n_nodes, new):
     return n_nodes, -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def leaf_of_rows(order, nodes, leaf_of_node, out):
     """out[n] = number of the leaf of row n, for the rows in `order`."""
     for node in range(len(leaf_of_node)):

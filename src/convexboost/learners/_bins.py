@@ -33,7 +33,7 @@ from convexboost.kernels.lookup import add_lookup
 
 Codes = NDArray[np.uint8]
 MAX_BINS = 255
-#: Quantiles of more rows than this are those of a random choice of so many (always the same one).
+#: Bins are chosen from at most this many rows, drawn at random (always the same ones).
 MAX_QUANTILE_ROWS = 200_000
 
 

@@ -92,34 +92,30 @@ class PairTable:
     def __init__(self, sample: BinnedSample, max_bytes: int) -> None:
         n_bins = int(sample.mapper.offsets[-1])
         self.sample, self.fits = sample, 8 * n_bins**2 <= max_bytes
-        self.sums = np.zeros((n_bins, n_bins) if self.fits else (0, 0), np.int64)
-        self.ready = np.zeros(sample.n_features, bool)
-
-    @property
-    def as_sums(self) -> PairSums:
-        """Return the table as the kernels read it."""
-        return PairSums(self.sums, self.ready, self.sample.unit)
+        running = np.zeros((n_bins, n_bins) if self.fits else (0, 0), np.int64)
+        self.sums = PairSums(running, np.zeros(sample.n_features, bool), sample.unit)
 
     def count(self, j: int) -> None:
         """Count the block of feature j; C is symmetric, so the blocks of other features hold parts of it."""
-        if not self.ready[j]:
+        running, ready = self.sums.running, self.sums.ready
+        if not ready[j]:
             first, width = self.sample.mapper.offsets[j], self.sample.mapper.columns[j].n_bins + 1
             own = slice(first, first + width)
-            block = self.sample.shared_counts(self.sample.column(j), width, np.flatnonzero(~self.ready))
-            known = np.repeat(self.ready, np.diff(self.sample.mapper.offsets))
+            block = self.sample.shared_counts(self.sample.column(j), width, np.flatnonzero(~ready))
+            known = np.repeat(ready, np.diff(self.sample.mapper.offsets))
             block[known] = self._columns(own)[known]
-            np.cumsum(block.T, axis=0, out=self.sums[own])
-            self.ready[j] = True
+            np.cumsum(block.T, axis=0, out=running[own])
+            ready[j] = True
 
     def shares(self, h: BinFunction) -> NDArray[np.int64]:
-        """Weight that every bin shares with every leaf of h: (n_leaves, total bins), in fixed point."""
+        """Return the weight that leaves of h share with bins, in fixed point: (n_leaves, total bins)."""
         if not self.fits:
             column = h.leaf_of_bin[self.sample.column(h.feature)]
             return np.ascontiguousarray(self.sample.shared_counts(column, len(h.values)).T)
         self.count(h.feature)
-        shares = np.empty((len(h.values), len(self.sums)), np.int64)
+        shares = np.empty((len(h.values), len(self.sums.running)), np.int64)
         first = self.sample.mapper.offsets[h.feature]
-        leaf_counts(self.sums, first, h.leaf_of_bin, len(h.leaf_of_bin), shares)
+        leaf_counts(self.sums.running, first, h.leaf_of_bin, len(h.leaf_of_bin), shares)
         return shares
 
     def whole(self) -> Array:
@@ -130,7 +126,7 @@ class PairTable:
 
     def _columns(self, columns: slice) -> NDArray[np.int64]:
         """Return columns of C, in fixed point, as far as their rows have been counted."""
-        begins = self.sample.mapper.offsets[:-1]
-        C = np.diff(self.sums[:, columns], axis=0, prepend=0)
-        C[begins] = self.sums[begins, columns]
+        begins, running = self.sample.mapper.offsets[:-1], self.sums.running
+        C = np.diff(running[:, columns], axis=0, prepend=0)
+        C[begins] = running[begins, columns]
         return C

@@ -22,7 +22,7 @@ from convexboost.core.hypotheses import ZERO, Direction, Move, Term, merge
 from convexboost.core.protocols import Position, Target
 from convexboost.core.space import Array, FunctionSpace
 from convexboost.core.tolerances import ROUNDING
-from convexboost.kernels.stumps import CLASS, Bins, Stumps, dot, project, pursue, subtract
+from convexboost.kernels.stumps import CLASS, Bins, Projections, dot, project, pursue, subtract
 from convexboost.learners._bin_function import BinFunction
 from convexboost.learners._bins import BinMapper, BinnedSample
 from convexboost.learners._span import LIGHT, MAX_TABLE_BYTES, PairTable, Span
@@ -160,7 +160,7 @@ class StumpSet:
         """Return the hypothesis that the kernels found."""
         return BinFunction(int(j), leaves[: self.mapper.columns[j].n_bins + 1].copy(), values.copy())
 
-    @property
+    @cached_property
     def bins(self) -> Bins:
         """Return what every search over the stumps reads besides the histogram."""
         return Bins(self.sample.mass, self.mapper.offsets, self.mapper.categorical, self.kind)
@@ -257,22 +257,22 @@ class HistogramTarget(Target):
         if not pairs.fits:
             return super().projections(count, rng, tolerance)
         leaves, values = np.zeros((count, 256), np.uint8), np.empty((count, N_LEAVES, self.table.shape[1]))
-        stumps = Stumps(np.empty(count, np.int64), leaves, values, np.empty(count), np.empty(count))
+        found = Projections(np.empty(count, np.int64), leaves, values, np.empty(count), np.empty(count))
         done, missing = 0, 0
         while missing >= 0:
-            floor = max(tolerance, ROUNDING * stumps.norm[0]) if done else tolerance
-            done, missing = pursue(self.table, self.stumps.bins, pairs.as_sums, float(floor), stumps, done)
+            floor = float(max(tolerance, ROUNDING * found.norm[0])) if done else tolerance
+            done, missing = pursue(self.table, self.stumps.bins, pairs.sums, floor, found, done)
             if missing >= 0:
                 pairs.count(missing)
         self.n_projections += done
-        found = []
+        directions = []
         for i in range(done):
-            norm = float(stumps.norm[i])
-            h = self.stumps.stump(int(stumps.feature[i]), leaves[i], values[i])
+            norm = float(found.norm[i])
+            h = self.stumps.stump(int(found.feature[i]), leaves[i], values[i])
             edge = norm / self.norm if self.norm > 0.0 else math.nan
-            found.append(Direction(((float(stumps.coefficient[i]), h),), norm, edge))
+            directions.append(Direction(((float(found.coefficient[i]), h),), norm, edge))
             self.norm = math.sqrt(max(self.norm * self.norm - norm * norm, 0.0))
-        return found
+        return directions
 
     def dot(self, direction: Direction) -> float:
         """⟨Δ, direction⟩."""

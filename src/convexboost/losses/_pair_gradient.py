@@ -7,26 +7,26 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from convexboost.core.gradients import BinnedRows, Gradient
 from convexboost.core.space import Array, Codes, FunctionSpace
 from convexboost.kernels import parallel
-from convexboost.kernels.histogram import BLOCK
+from convexboost.kernels.compiling import kernel
+from convexboost.kernels.histogram import BLOCK, DenseBins
 from convexboost.kernels.leaves import leaf_tables
 
 
-@njit(cache=True, nogil=True)
-def _add_to_bins(codes, offsets, rows, plus, minus, weight, factor, first, last, out):  # type: ignore[no-untyped-def]
+@kernel
+def _add_to_bins(bins, features, rows, plus, minus, weight, factor, out):  # type: ignore[no-untyped-def]
     """out[bin of n, plus] += weight[n]·factor, rounded, out[bin of n, minus] −= it; n = rows[i], plus[i] ≥ 0.
 
     An empty `rows` means all of them.
     """
     for begin in range(0, len(plus), BLOCK):
         end = min(begin + BLOCK, len(plus))
-        for j in range(first, last):
-            column, offset = codes[j], offsets[j]
+        for j in features:
+            column, offset = bins.codes[j], bins.offsets[j]
             for i in range(begin, end):
                 if plus[i] >= 0:
                     n = rows[i] if len(rows) > 0 else i
@@ -35,7 +35,7 @@ def _add_to_bins(codes, offsets, rows, plus, minus, weight, factor, first, last,
                     out[b, minus[n]] -= w
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add_to_leaves(leaf, weight, plus, minus, out):  # type: ignore[no-untyped-def]
     """Add what `add_leaf_sums` would for columns e_plus − e_minus, and 0 where plus is −1."""
     for n in range(np.uint64(len(leaf))):
@@ -123,9 +123,9 @@ class PairGradient(Gradient):
         return table / rows.unit
 
     def _add(self, table: Any, codes: Any, binned: BinnedRows, rows: Any, plus: Any, sign: int) -> None:
-        factor, weight = sign * binned.unit, self.space.weight
+        bins, factor, weight = DenseBins(codes, binned.offsets), sign * binned.unit, self.space.weight
 
         def task(first: int, last: int) -> None:
-            _add_to_bins(codes, binned.offsets, rows, plus, self.minus, weight, factor, first, last, table)
+            _add_to_bins(bins, np.arange(first, last), rows, plus, self.minus, weight, factor, table)
 
         parallel.run(task, binned.n_features, 2 * len(plus) * binned.n_features, binned.n_threads)

@@ -1,0 +1,117 @@
+"""Options travel in one object; `boost` and `Training` take the same arguments."""
+
+import inspect
+import pickle
+from dataclasses import FrozenInstanceError, fields, replace
+
+import numpy as np
+import pytest
+
+from convexboost.boosting.algorithms import Algorithm, Naive, Repeated, Residual
+from convexboost.boosting.options import Options
+from convexboost.boosting.steps import STEPS, Auto, Constant, InverseSqrt
+from convexboost.boosting.training import Stop, Training, boost
+from convexboost.boosting.variants import ALGORITHMS
+from convexboost.core.space import FunctionSpace
+from convexboost.learners.stump import Stump
+from convexboost.losses.absolute import Absolute
+
+rng = np.random.default_rng(2)
+X = rng.normal(size=(40, 2))
+Y = X[:, 0] + rng.normal(size=40)
+SPACE = FunctionSpace.of(40)
+
+
+def problem():
+    return Absolute().bind(Y, SPACE), Stump(max_bins=8).bind(X, SPACE)
+
+
+def test_names_become_objects():
+    assert Options() == Options(algorithm=Residual(), step=Auto())
+    given = Options(algorithm="repeated", step="inverse_sqrt:0.5")
+    assert (given.algorithm, given.step) == (Repeated(), InverseSqrt(0.5))
+    assert replace(given, n_rounds=3).algorithm is given.algorithm
+    with pytest.raises(FrozenInstanceError):
+        given.n_rounds = 4
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"algorithm": "newton"}, r"`algorithm` must be one of naive, .*, got 'newton'"),
+        ({"algorithm": 3}, r"`algorithm` must be a name or an algorithm, got 3"),
+        ({"step": "long"}, r"`step` must be one of auto, .*, got 'long'"),
+        ({"step": 0.1}, r"`step` must be a name or a Step, got 0.1"),
+        ({"output": "first"}, r"`output` must be one of last, best, average, got 'first'"),
+        ({"output": None}, r"`output` must be one of last, best, average, got None"),
+        ({"n_rounds": -1}, r"`n_rounds` must be a whole number of at least 0, got -1"),
+        ({"n_rounds": 2.5}, r"`n_rounds` must be a whole number of at least 0, got 2.5"),
+        ({"max_weak_learners": 0}, r"`max_weak_learners` must be positive or None, got 0"),
+        ({"n_iter_no_change": 1.5}, r"`n_iter_no_change` must be positive or None, got 1.5"),
+        ({"stop_when_gap_below": 0.0}, r"`stop_when_gap_below` must be positive, got 0.0"),
+    ],
+)
+@pytest.mark.parametrize("call", [boost, Training])
+def test_wrong_values(call, settings, message):
+    with pytest.raises(ValueError, match=message):
+        call(*problem(), **settings)
+
+
+@pytest.mark.parametrize("call", [boost, Training])
+def test_unknown_names_are_refused(call):
+    with pytest.raises(TypeError, match=r"`rounds` is not an option of training, which are algorithm, step,"):
+        call(*problem(), rounds=3)
+
+
+def test_settings_change_the_options():
+    options = Options(n_rounds=7, step="constant:0.1", output="last")
+    a = boost(*problem(), options)
+    b = boost(*problem(), n_rounds=7, step=Constant(0.1), output="last")
+    c = boost(*problem(), options, n_rounds=4)
+    assert (len(a.records), len(c.records)) == (8, 5)
+    np.testing.assert_array_equal(a.model.predict(X), b.model.predict(X))
+    assert a.stop == Stop("rounds", "all 7 rounds done") == (a.kind, a.reason)
+
+
+def test_boost_takes_what_training_takes():
+    assert inspect.signature(boost).parameters == inspect.signature(Training).parameters
+    documented = boost.__doc__ + Options.__doc__
+    assert all(f"{field.name}" in documented for field in fields(Options))
+
+
+@pytest.mark.parametrize("output", ["best", "last", "average"])
+def test_a_checkpoint_goes_on_in_a_new_training(output):
+    options = Options(n_rounds=12, step="constant:0.5", output=output)
+    whole = boost(*problem(), options)
+    first = Training(*problem(), options)
+    for _ in range(5):
+        first.round()
+    seen = []
+    second = Training(*problem(), options, callbacks=[lambda record: seen.append(record.round)])
+    second.restore(pickle.loads(pickle.dumps(first.state())))
+    second.run()
+    assert seen == list(range(5, 13))
+    np.testing.assert_array_equal(second.result().model.predict(X), whole.model.predict(X))
+    np.testing.assert_array_equal(second.result("last").model.predict(X), whole.path.predict(X))
+
+
+def test_names_of_algorithms():
+    assert {name: cls().name for name, cls in ALGORITHMS.items()} == {name: name for name in ALGORITHMS}
+    assert Residual(0.0).name == Naive().name == "naive"
+    assert [name for name, cls in ALGORITHMS.items() if cls.adds_one_hypothesis] == ["naive", "residual"]
+    with pytest.raises(NotImplementedError):
+        Algorithm().round(None)
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_steps_with_a_rate(name):
+    step = STEPS[name]()
+    if name in ("auto", "line_search"):
+        with pytest.raises(ValueError, match=rf"`learning_rate`=0.2 and `step` '{name}' cannot be combined"):
+            step.with_rate(0.2)
+    else:
+        rated = step.with_rate(0.2)
+        assert type(rated) is type(step)
+        assert getattr(rated, step.rate_parameter) == 0.2
+        with pytest.raises(ValueError, match="must be positive"):
+            step.with_rate(-1.0)
