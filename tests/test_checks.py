@@ -10,10 +10,10 @@ import pytest
 from numba import njit
 
 from convexboost import ConvexBoostClassifier, ConvexBoostRegressor, FunctionSpace, boost, check_loss
-from convexboost.checks import LossError, LossWarning, watch
+from convexboost.checks import LossError, LossWarning, guarded
+from convexboost.checks._first_rounds import COMPARED, FirstRounds
 from convexboost.checks._mistakes import search
-from convexboost.checks._trial import Trial, quiet
-from convexboost.checks._watch import WATCHED, Observer
+from convexboost.checks._probe import Probe, quiet
 from convexboost.inspection.certify import certify
 from convexboost.learners.stump import Stump
 from convexboost.losses import Absolute, HalfSquared, MulticlassHinge, Quantile, Ridge, Softmax, maximum
@@ -661,7 +661,7 @@ def look(loss, y, seed=0, sample_weight=None, groups=None, n_classes=None):
     loss = as_loss(loss)
     objective = loss.bind(y, FunctionSpace.of(len(y), sample_weight), n_classes, groups)
     with quiet():
-        search(Trial(objective, loss, np.random.default_rng([seed, 7]), thorough=False))
+        search(Probe(objective, loss, np.random.default_rng([seed, 7]), thorough=False))
 
 
 @pytest.mark.parametrize("scale", [1, 1e5, 1e-5])
@@ -1026,24 +1026,24 @@ def test_a_link_may_give_the_probability_of_the_second_class_alone(shape):
     np.testing.assert_allclose(P, expected, rtol=1e-6)
 
 
-def test_watching_ends():
+def test_comparing_ends():
     """A few evaluations before, two more in each of the first rounds, and none afterwards."""
     y = problem("one")[0]
     calls = {}
-    for rounds in (1, WATCHED, 20):
+    for rounds in (1, COMPARED, 20):
         for watched in (False, True):
             loss = Counting(mean_half_squared)
             objective, hypotheses = bound(loss, y)
             if watched:
-                objective = watch(objective)
+                objective = guarded(objective)
                 before = loss.calls
             result = boost(objective, hypotheses, n_rounds=rounds, step="constant:0.1", start=np.zeros(1))
             calls[rounds, watched] = loss.calls - (before if watched else 0)
             calls[rounds, watched, "objective"] = result.records[-1].objective
     assert before <= 8
-    for rounds in (1, WATCHED, 20):
+    for rounds in (1, COMPARED, 20):
         extra = calls[rounds, True] - calls[rounds, False]
-        assert extra == 2 * min(rounds, WATCHED - 1)
+        assert extra == 2 * min(rounds, COMPARED - 1)
         assert calls[rounds, True, "objective"] == calls[rounds, False, "objective"]
 
 
@@ -1064,18 +1064,18 @@ def mean(F, y, weight):
     return float(weight @ half_squared(F, y)[0]), weight[:, None] * (F - y)
 
 
-def test_losses_of_the_library_are_not_watched():
+def test_losses_of_the_library_are_not_observed():
     objective, _ = bound(Absolute(), problem("one")[0])
-    assert watch(objective) is objective
+    assert guarded(objective) is objective
     mixed, _ = bound(Absolute() + as_loss(rows(huber)), problem("one")[0])
-    assert isinstance(watch(mixed).observer, Observer)
+    assert isinstance(guarded(mixed).observer, FirstRounds)
 
 
-def test_a_watched_objective_is_the_objective():
+def test_a_guarded_objective_is_the_objective():
     y = problem("one")[0]
     for l2 in (0.0, 0.3):
         objective = bound(rows(half_squared, constants=KNOWN, prox=between), y)[0].with_l2(l2)
-        watched = watch(objective)
+        watched = guarded(objective)
         F = np.random.default_rng(2).normal(size=(N, 1))
         assert watched.value(F) == objective.value(F)
         assert watched.constants == objective.constants
@@ -1100,9 +1100,9 @@ def half(F, y):
         (lambda F, y: (half(F, y)[0], np.nan * F), "the gradient is not finite at the scores of an early"),
     ],
 )
-def test_the_first_rounds_are_watched(wrong, what):
+def test_the_first_rounds_are_compared(wrong, what):
     y = 1000 + problem("one")[0]
-    objective = watch(bound(total(half), y)[0])
+    objective = guarded(bound(total(half), y)[0])
     scores = objective.scores(None, np.zeros(1))
     scores.value()
     object.__setattr__(objective, "loss", as_loss(total(wrong)))  # what it says from now on
@@ -1113,7 +1113,7 @@ def test_the_first_rounds_are_watched(wrong, what):
 
 def test_a_bump_between_rounds_is_a_warning():
     y = problem("one")[0]
-    objective = watch(bound(total(half), y)[0])
+    objective = guarded(bound(total(half), y)[0])
     scores = objective.scores(None, np.zeros(1))
     scores.value()
 
@@ -1129,12 +1129,12 @@ def test_a_bump_between_rounds_is_a_warning():
     scores.value()  # once is enough
 
 
-def test_a_watched_loss_is_certified():
+def test_a_guarded_loss_is_certified():
     y = np.random.default_rng(0).normal(size=40)
     X, space = y[:, None] + 0.1, FunctionSpace.of(40)
     loss = rows(lambda F, y: (np.abs(F - y).sum(axis=1), np.sign(F - y)))
     type(loss).prox = lambda self, F, y, size: F - (F - y).clip(-size, size)
-    objective, H = watch(as_loss(loss).bind(y, space)), Stump().bind(X, space)
+    objective, H = guarded(as_loss(loss).bind(y, space)), Stump().bind(X, space)
     result = boost(objective, H, n_rounds=30)
     found = certify(objective, H, result.model)
     assert found.ball(found.radius).value <= found.objective

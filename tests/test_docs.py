@@ -57,6 +57,19 @@ def test_links_and_files_exist(document):
         assert (path.parent / target).exists(), target
 
 
+@pytest.mark.parametrize(
+    "document", [*sorted(ROOT.glob("docs/*.md")), ROOT / "CONTRIBUTING.md"], ids=lambda p: p.name
+)
+def test_the_python_files_that_are_named_exist(document):
+    """A bare name may be that of a file in any folder."""
+    homes = [ROOT, ROOT / "src", ROOT / "src" / "convexboost", ROOT / "tests"]
+    for name in set(re.findall(r"`([\w/]+\.py)(?:::\w+\*?)?`", document.read_text())):
+        found = any((home / name).is_file() for home in homes)
+        if "/" not in name:
+            found = found or any(path for home in homes[1:] for path in home.rglob(name))
+        assert found, name
+
+
 def test_the_readme_is_short():
     assert len((ROOT / "README.md").read_text().splitlines()) <= 80
 

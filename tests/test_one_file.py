@@ -58,6 +58,9 @@ class Centred:
     """Prepared inputs."""
 
     X: Any
+    n_threads: int = 1
+
+    n_threads: ClassVar[int] = 1
 
     def __len__(self):
         return len(self.X)
@@ -155,6 +158,7 @@ class ScaledAbsolute(RowLoss):
 
     name: ClassVar[str] = "scaled_absolute"
     task: ClassVar[str] = "regression"
+    has_prox = has_support = True
 
     def __post_init__(self):
         if not self.scale > 0:

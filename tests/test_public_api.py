@@ -85,8 +85,9 @@ def test_no_document_needs_a_private_module(path):
 def test_the_estimators_may_import_no_learner_and_no_loss():
     """The contract in pyproject.toml names every file of the two folders."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
-    rules = (rule for rule in settings["contracts"] if rule.get("source_modules") == ["convexboost.estimators"])
-    forbidden = set(next(rules)["forbidden_modules"])
+    sources = ["convexboost.estimators"]
+    rule = next(rule for rule in settings["contracts"] if rule.get("source_modules") == sources)
+    forbidden = set(rule["forbidden_modules"])
     for package in ("convexboost.learners", "convexboost.losses"):
         files = pkgutil.iter_modules(importlib.import_module(package).__path__, f"{package}.")
         assert {file.name for file in files if f"{package}._" not in file.name} <= forbidden

@@ -5,8 +5,8 @@
   ``ConvexBoostRegressor(loss=Quantile(0.9), learner=Tree(max_leaves=15))``.  `check_loss` tries out a loss of
   your own.
 - Without scikit-learn: `boost` trains an objective on a set of hypotheses in a `FunctionSpace` and returns an
-  `AdditiveModel`; `Training` does it round by round, with states to save and restore; `certify` bounds the
-  distance to the optimum.
+  `AdditiveModel`; `Training` does it round by round, with states to save and restore; both take `Options`.
+  `certify` bounds the distance to the optimum.
 - Pictures: `ConvergenceDisplay`, `EdgeDisplay`, `CertificateDisplay`.
 """
 

@@ -18,7 +18,8 @@ from convexboost.cli import main
 from convexboost.cli.app import app
 from convexboost.cli.demo import COUNTEREXAMPLE_ROUNDS, draw, sentences
 from convexboost.paper import counterexample
-from convexboost.paper.digits import PAPER, Curves, compare
+from convexboost.paper.curve import PAPER, Curve
+from convexboost.paper.digits import train
 
 
 def invoke(*arguments):
@@ -99,7 +100,7 @@ def demo(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def curves():
-    return compare(60)
+    return [train(algorithm, 60, lambda record: None) for algorithm in PAPER]
 
 
 @pytest.fixture(scope="module")
@@ -131,14 +132,14 @@ def test_demo_prints_the_digits(demo, curves):
     table = rows(demo[0], r"algorithm +objective +train +test +learners +distinct +gradients +seconds")
     assert list(table) == list(PAPER)
     for c in curves:
-        objective, train, test, learners, distinct, gradients, seconds = table[c.algorithm]
-        best = int(np.argmin(c.history["objective"]))
-        assert objective == f"{c.history['objective'][best]:.4f}"
-        assert train == f"{c.train_error[best - 1]:.2%}"
-        assert test == f"{c.test_error[best - 1]:.2%}"
-        assert int(learners) == c.history["weak_learners"][-1] == 60
-        assert int(distinct) == c.distinct_stumps
-        assert int(gradients) == len(c.history["round"]) - 1
+        objective, train_error, test, learners, distinct, gradients, seconds = table[c.algorithm]
+        best = int(np.argmin(c["objective"]))
+        assert objective == f"{c['objective'][best]:.4f}"
+        assert train_error == f"{c['train_error'][best]:.2%}"
+        assert test == f"{c['test_error'][best]:.2%}"
+        assert int(learners) == c["weak_learners"][-1] == 60
+        assert int(distinct) == c.facts["distinct stumps"]
+        assert int(gradients) == c["gradient_evaluations"][-1]
         assert float(seconds) >= 0
 
 
@@ -157,37 +158,44 @@ def test_demo_prints_the_sentences(demo, curves, runs):
 
 
 def test_demo_shows_what_the_paper_says(curves, runs):
-    reached = {c.algorithm: c.history["objective"].min() for c in curves}
+    reached = {c.algorithm: c["objective"].min() for c in curves}
     assert reached["residual"] < reached["naive"]
     assert runs["naive"].points[-1, 1] == 1.0
     assert abs(runs["repeated"].points[-1, 1]) < 0.1
     assert abs(runs["residual"].points[-1, 1]) < 0.1
 
 
-def test_compare_tells_the_watcher_and_repeats_itself(curves):
-    seen = []
-    again = compare(60, lambda algorithm, record: seen.append((algorithm, record.weak_learners)))
-    assert [algorithm for algorithm, n in seen if n == 0] == list(PAPER)
-    for before, c in zip(curves, again, strict=True):
-        np.testing.assert_array_equal(c.history["objective"], before.history["objective"])
-        np.testing.assert_array_equal(c.test_error, before.test_error)
-        assert c.distinct_stumps == before.distinct_stumps
-        assert [n for algorithm, n in seen if algorithm == c.algorithm] == c.history["weak_learners"].tolist()
-        assert len(c.train_error) == len(c.test_error) == len(c.history["round"]) - 1
+def test_training_calls_the_callback_and_repeats_itself(curves):
+    for before in curves:
+        seen = []
+        c = train(before.algorithm, 60, lambda record, seen=seen: seen.append(record.weak_learners))
+        for column in ("objective", "weak_learners", "train_error", "test_error"):
+            np.testing.assert_array_equal(c[column], before[column])
+        assert c.facts == before.facts
+        assert seen == c["weak_learners"].tolist()
 
 
 # --- what the sentences say of other numbers ---------------------------------------------------------------
 
 
 def made_up(algorithm, objective, weak_learners, distinct):
-    history = {"objective": np.array(objective), "weak_learners": np.array(weak_learners)}
-    errors = np.linspace(0.5, 0.1, len(objective) - 1)
-    return Curves(algorithm, history, errors, errors, distinct)
+    errors = np.append(np.nan, np.linspace(0.5, 0.1, len(objective) - 1))
+    columns = {
+        "objective": np.array(objective),
+        "weak_learners": np.array(weak_learners),
+        "gradient_evaluations": np.arange(len(objective)),
+        "seconds": np.zeros(len(objective)),
+        "train_error": errors,
+        "test_error": errors,
+    }
+    return Curve("digits", algorithm, columns, facts={"distinct stumps": distinct})
 
 
 def points(*last):
     """A run from (1, 1) to `last`."""
-    return counterexample.Run(Result(None, None, [], 0, Stop("rounds", "")), np.array([[1.0, 1.0], last]))
+    return counterexample.TwoPointRun(
+        Result(None, None, [], 0, Stop("rounds", "")), np.array([[1.0, 1.0], last])
+    )
 
 
 MADE_UP = [
@@ -233,9 +241,9 @@ def test_draw_takes_zeros(tmp_path):
         algorithm: counterexample.run(algorithm, 3, slopes=(1.0, 1.0), step="constant:1")
         for algorithm in PAPER
     }
-    history = {"objective": np.array([1.0, 0.5, 0.0]), "weak_learners": np.arange(3)}
-    errors = np.array([0.1, 0.0])
-    perfect = [Curves(algorithm, history, errors, errors, 1) for algorithm in PAPER]
+    perfect = [made_up(algorithm, [1.0, 0.5, 0.0], [0, 1, 2], 1) for algorithm in PAPER]
+    for c in perfect:
+        c["test_error"][-1] = 0.0
     path = draw(perfect, runs, tmp_path)
     assert matplotlib.image.imread(path).shape[:2] == (540, 1800)
 

@@ -6,8 +6,10 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
+from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
 from convexboost.cli import reproduce
@@ -50,6 +52,18 @@ def test_it_prints_each_verdict_with_its_rule(first):
             assert comparison.rule in words
 
 
+@pytest.fixture
+def without_pictures(monkeypatch):
+    """Drawing takes most of the time of a report; some tests are not about pictures."""
+
+    def savefig(self, path, **options):
+        Path(path).touch()
+
+    monkeypatch.setattr(Figure, "draw_without_rendering", lambda self: None)
+    monkeypatch.setattr(Figure, "savefig", savefig)
+
+
+@pytest.mark.usefixtures("without_pictures")
 def test_the_second_time_it_only_reads(first):
     out = first[0]
     before = {path: path.stat().st_mtime_ns for path in (out / "runs").rglob("*.json")}
@@ -62,17 +76,12 @@ def test_the_second_time_it_only_reads(first):
     assert before != {path: path.stat().st_mtime_ns for path in (out / "runs").rglob("*.json")}
 
 
-def test_unknown_names(tmp_path, monkeypatch):
+def test_unknown_names(tmp_path):
     code, words = invoke("everything", "--out", tmp_path / "out")
     assert code == 2
     assert "`what` must be one of classification, ranking, planning, counterexample or all" in words
-    monkeypatch.setitem(reproduce.EXPERIMENTS, "ranking", "convexboost.paper.not_there")
-    code, words = invoke("ranking", "--out", tmp_path / "out")
-    assert code == 2
-    assert "not part of this version" in words
     assert not (tmp_path / "out").exists()
-    assert "ranking" not in reproduce.names("all")
-    assert "counterexample" in reproduce.names("all")
+    assert reproduce.names("all") == list(reproduce.EXPERIMENTS)
 
 
 def test_missing_data(tmp_path, monkeypatch):
@@ -104,6 +113,7 @@ app(["reproduce", "counterexample", "--quick", "--out", sys.argv[1]])
 """
 
 
+@pytest.mark.usefixtures("without_pictures")
 def test_ctrl_c(tmp_path):
     """In a process of its own, as a person would."""
     process = subprocess.Popen([sys.executable, "-c", SLOW, str(tmp_path)], stdout=subprocess.PIPE, text=True)

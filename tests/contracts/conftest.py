@@ -142,7 +142,7 @@ BY_LABEL = FILES | EXPRESSIONS | USERS
 LOSSES = [*BY_LABEL, *(TORCH if find_spec("torch") else ())]
 #: One of each class, for tests that train: a coupling alone has nothing to fit.
 ONE_EACH = [name for name in everything("convexboost.losses") if FILES[name].task != "any"]
-ONE_EACH += ["maximum", "with a coupling", "users rows", "users total"]
+ONE_EACH += ["maximum", "with a coupling", "users rows, all declared", "users total"]
 
 
 def loss(label: str) -> Loss:

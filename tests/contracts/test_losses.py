@@ -130,7 +130,7 @@ LIPSCHITZ = cases(lambda p: p.objective.constants.lipschitz is not None)
 SMOOTH = cases(lambda p: p.objective.constants.smoothness is not None)
 MINIMUM = cases(lambda p: p.objective.constants.minimum is not None)
 PROX = cases(lambda p: p.is_row_wise and p.loss.has_prox)
-SUPPORT = cases(lambda p: p.is_row_wise and p.loss.has_support)
+SUPPORT = cases(lambda p: p.objective.has_support)
 PIECES = cases(lambda p: p.objective.has_pieces)
 CURVATURES = cases(lambda p: p.is_row_wise and p.loss.has_curvatures)
 LINK = cases(lambda p: p.loss.has_link)
@@ -397,7 +397,8 @@ def test_best_constant(label, n_outputs, seed, weights):
     simplex = np.vstack([best, best + np.eye(n_outputs)])
     options = {"initial_simplex": simplex, "xatol": 1e-10, "fatol": 1e-12, "maxiter": 2000}
     found = minimize(risk, best, method="Nelder-Mead", options=options)
-    assert lowest <= found.fun + 1e-8 * (1 + abs(found.fun))
+    rounding = 1e-13 * np.abs(found.x).max()  # a simplex may wander off where R does not depend on constants
+    assert lowest <= found.fun + 1e-8 * (1 + abs(found.fun)) + rounding
 
 
 @over(CASES)

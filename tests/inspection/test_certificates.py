@@ -643,8 +643,8 @@ def test_the_text_states_assumptions():
 
 
 def test_the_text_without_a_known_span():
-    assert "every function whatever" in str(certificate(l2=0.1, knows_span=False))
-    assert "every function whatever" in certificate(knows_span=False).ball(1.0).assumption
+    assert "every function" in str(certificate(l2=0.1, knows_span=False))
+    assert "every function" in certificate(knows_span=False).ball(1.0).assumption
     text = str(certificate(l2=0.1, products=None))
     assert "too many bins to look for the span of the weak learners here, so C1 and C2 are missing" in text
     assert certificate(products=None).ball(1.0) is None
@@ -782,7 +782,7 @@ def test_the_gap_on_letter_is_small():
     """Useful, not only valid: at most 5 % of the objective after 3,000 weak learners."""
     if "CONVEXBOOST_DATA" not in os.environ:
         pytest.skip("set CONVEXBOOST_DATA to the folder with the data sets (letter/, pendigits/, ...)")
-    folder = str(Path(__file__).parents[1] / "benchmarks")
+    folder = str(Path(__file__).parents[2] / "benchmarks")
     sys.path.insert(0, folder)
     try:
         import data

@@ -22,17 +22,9 @@ from sklearn.tree import DecisionTreeRegressor
 
 from convexboost import ConvexBoostClassifier, ConvexBoostRegressor
 from convexboost.boosting.steps import InverseSqrt
-from convexboost.inspection.diagnosis import (
-    ALL_CLEAR,
-    MIN_ROUNDS,
-    Diagnosis,
-    Finding,
-    Run,
-    Trial,
-    compare,
-    diagnose,
-    number,
-)
+from convexboost.inspection.diagnosis import Trial, compare, diagnose, number
+from convexboost.inspection.findings import ALL_CLEAR, Diagnosis, Finding
+from convexboost.inspection.finished_run import MIN_ROUNDS, FinishedRun
 from convexboost.learners._bin_function import BinFunction
 from convexboost.learners._dense import RowValues
 from convexboost.learners.stump import Stump
@@ -72,7 +64,9 @@ def made_up(objective, *, chosen=None, edge=None, validation=None, **options):
         "weak_learners": np.arange(n),
     }
     chosen = np.arange(n - 1) if chosen is None else np.asarray(chosen)
-    return Run(history, chosen, **{"minimum": 0.0, "algorithm": "naive", "step": "inverse_sqrt", **options})
+    return FinishedRun(
+        history, chosen, **{"minimum": 0.0, "algorithm": "naive", "step": "inverse_sqrt", **options}
+    )
 
 
 T = np.arange(201.0)
@@ -351,7 +345,7 @@ def test_naive_goes_in_circles_where_residual_gets_on(certificate):
 def test_naive_goes_in_circles_on_letter(certificate):
     if "CONVEXBOOST_DATA" not in os.environ:
         pytest.skip("set CONVEXBOOST_DATA to the folder with the data sets (letter/, pendigits/, ...)")
-    folder = str(Path(__file__).parents[1] / "benchmarks")
+    folder = str(Path(__file__).parents[2] / "benchmarks")
     sys.path.insert(0, folder)
     try:
         from data import letter
@@ -390,7 +384,9 @@ def test_line_search_is_nothing_for_residual():
 def test_the_counterexample_of_the_paper():
     for algorithm, expected in (("naive", {"stalled", "cycling"}), ("residual", set())):
         result = counterexample.run(algorithm, 300).result
-        run = Run(result.history, number(result.path.terms), algorithm, minimum=0.0, step="inverse_sqrt")
+        run = FinishedRun(
+            result.history, number(result.path.terms), algorithm, minimum=0.0, step="inverse_sqrt"
+        )
         assert diagnose(run).rules == expected
 
 
@@ -650,4 +646,4 @@ def test_odd_runs():
     assert regressor().fit(np.ones((40, 1)), X[:, 0]).diagnose().rules == set()  # nothing to learn from
     done = regressor("absolute", l2=1.0, certificate=True, n_rounds=300).fit(X, X[:, 0]).diagnose()
     assert "stalled" not in done
-    assert math.isnan(Run({}, np.zeros(0), certificate=None).mean_slope)
+    assert math.isnan(FinishedRun({}, np.zeros(0), certificate=None).mean_slope)

@@ -333,7 +333,7 @@ def test_naive_on_a_non_smooth_objective_has_only_a_floor():
 
 def test_line_search_counts_as_an_exact_step():
     o = run(make("half_squared", "low_rank", 0), Naive(), LineSearch(), 10)
-    found = bounds.bounds_of(bounds.Run(**{**vars(measured(o, "naive")), "line_search": True}))
+    found = bounds.bounds_of(bounds.Measurements(**{**vars(measured(o, "naive")), "line_search": True}))
     assert "Theorem I" in {b.name for b in found}
 
 

@@ -114,7 +114,7 @@ class Trace:
 def measured(trace, algorithm, certificate=None):
     """The trace as the library's `bounds_of` wants it."""
     constants = trace.problem.objective.constants
-    return bounds.Run(
+    return bounds.Measurements(
         algorithm,
         step=trace.eta,
         h=trace.h_norm,
@@ -134,7 +134,7 @@ def squares(V):
     return np.einsum("tr,tr->t", V, V)
 
 
-class Watched:
+class NotingSet:
     """A hypothesis set that notes the intrinsic edge of every projection."""
 
     def __init__(self, problem):
@@ -167,7 +167,7 @@ class Recorder(Algorithm):
     """An algorithm that notes what it sees and does."""
 
     def __init__(self, algorithm, problem):
-        self.algorithm, self.problem, self.H = algorithm, problem, Watched(problem)
+        self.algorithm, self.problem, self.H = algorithm, problem, NotingSet(problem)
         self.state, self.rows = None, []
 
     def check(self, step, constants):

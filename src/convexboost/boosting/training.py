@@ -1,4 +1,4 @@
-"""The driver: runs an algorithm round by round, records, watches, and builds the model.
+"""The driver: runs an algorithm round by round, records, stops, and builds the model.
 
 Everything the algorithms must not know is here: budgets, validation, early stopping, callbacks, the
 divergence guard, which iterate is handed out, and what remains of a round that was cut short.
@@ -175,8 +175,8 @@ class Training:
     >>> import pickle
     >>> import numpy as np
     >>> from convexboost import FunctionSpace, Training
-    >>> from convexboost.learners.stump import Stump
-    >>> from convexboost.losses.absolute import Absolute
+    >>> from convexboost.learners import Stump
+    >>> from convexboost.losses import Absolute
     >>> X = np.random.default_rng(0).normal(size=(100, 2))
     >>> space = FunctionSpace.of(100)
     >>> def training():
@@ -213,7 +213,7 @@ class Training:
         options.step.check(F.constants)
         options.algorithm.check(options.step, F.constants)
         self.validation, self.callbacks = validation, callbacks
-        self.watch = BoundTracker(objective, hypotheses) if options.certifies else None
+        self.tracker = BoundTracker(objective, hypotheses) if options.certifies else None
         self.model = AdditiveModel(start, hypotheses.mapper)
         self.progress = State(
             F,
@@ -277,14 +277,14 @@ class Training:
 
     def _round(self) -> None:
         progress = self.progress
-        if self.watch is not None:
-            self.watch.observe(progress.F)
+        if self.tracker is not None:
+            self.tracker.observe(progress.F)
         found = self.options.algorithm.round(progress)
         self.model.append(found.move)
         if self.validation is not None:
             self.validation.move(found.move)
-        if self.watch is not None:
-            self.watch.follow(found.move, progress.target)
+        if self.tracker is not None:
+            self.tracker.follow(found.move, progress.target)
         progress.budget -= found.h.n_weak_learners
         self._finish_round(found.h, found.move.size)
 
@@ -325,7 +325,7 @@ class Training:
     def _keep(self) -> None:
         """Keep a state now and then where Ctrl-C is answered with more than the model: a certificate."""
         begin = time.perf_counter()
-        if self.watch is not None and begin >= self._keep_next:
+        if self.tracker is not None and begin >= self._keep_next:
             self.state()
             end = time.perf_counter()
             self._keep_next = end + max(KEEP_EVERY, (end - begin) / KEEP_SHARE)
@@ -350,13 +350,13 @@ class Training:
         return Result(model, self.model, self.records, best, stop, self._certificate())
 
     def _certificate(self) -> Certificate | None:
-        if self.watch is None:
+        if self.tracker is None:
             return None
         self._recover()
-        state = self.watch.state()
+        state = self.tracker.state()
         self._is_whole = False  # a certificate ends a block of rounds, but training may go on
-        certificate = self.watch.certificate(self.progress.F)
-        self.watch.restore(state)
+        certificate = self.tracker.certificate(self.progress.F)
+        self.tracker.restore(state)
         self._is_whole = True
         return certificate
 
@@ -371,7 +371,7 @@ class Training:
             "F": progress.F.state(),
             "target": None if progress.target is None else progress.target.state(),
             "validation": None if self.validation is None else self.validation.state(),
-            "watch": None if self.watch is None else self.watch.state(),
+            "tracker": None if self.tracker is None else self.tracker.state(),
             "rng": progress.rng.bit_generator.state,
             "t": progress.t,
             "memory": dict(progress.memory),
@@ -394,8 +394,8 @@ class Training:
             progress.target.restore(state["target"])
         if self.validation is not None:
             self.validation.restore(state["validation"])
-        if self.watch is not None:
-            self.watch.restore(state["watch"])
+        if self.tracker is not None:
+            self.tracker.restore(state["tracker"])
         progress.rng.bit_generator.state = state["rng"]
         progress.t, progress.memory, progress.budget = state["t"], dict(state["memory"]), state["budget"]
         kept = state["model"]
@@ -422,7 +422,7 @@ class Training:
             weak_learners=h.n_weak_learners + (self.records[-1].weak_learners if self.records else 0),
             gradient_evaluations=self.progress.t,
             seconds=time.perf_counter() - self._clock,
-            **({} if self.watch is None else self.watch.record(h)),
+            **({} if self.tracker is None else self.tracker.record(h)),
         )
 
     def _merit(self, row: int) -> float:
@@ -454,8 +454,8 @@ class Training:
         if minimum is not None and last <= minimum:
             return Stop("minimum", f"the objective reached its minimum {minimum:g}")
         wanted = self.options.stop_when_gap_below
-        if self.watch is not None and wanted is not None:
-            gap = max(min(last, self.watch.objective) - self.watch.lower, 0.0)
+        if self.tracker is not None and wanted is not None:
+            gap = max(min(last, self.tracker.objective) - self.tracker.lower, 0.0)
             if gap <= wanted:
                 return Stop("gap", f"the certified gap {gap:.3g} is at most {wanted:g}")
         if self._tally.zeros >= 2:

@@ -1,8 +1,9 @@
-"""Is a loss what it says it is?  Value and gradient of one convex function, with the right factor and shape.
+"""Checks of a loss: are value and gradient those of one convex function, with the right factor and shape.
 
-`check_loss` tries a loss out, as scikit-learn's `check_estimator` does with estimators; `watch` does a
-little of it in every fit with a user's own loss.  `_mistakes` holds what is tried, `_names` how a mistake is
-named, `_trial` how a loss is asked and how exact its answers are.
+`check_loss` tries a loss out, as scikit-learn's `check_estimator` does with estimators; `guarded` does a
+small part of it in every fit with a user's own loss.  `_mistakes` holds the checks, `_declared` those of
+what a loss declares, `_names` finds the name of a mistake, and `_probe` evaluates a loss and measures its
+rounding.
 """
 
 from __future__ import annotations
@@ -12,17 +13,17 @@ from typing import Any
 import numpy as np
 
 from convexboost.checks._declared import check_weights
+from convexboost.checks._first_rounds import guarded
 from convexboost.checks._mistakes import look, search
-from convexboost.checks._report import LossError, LossWarning, Report
-from convexboost.checks._trial import Trial, quiet
-from convexboost.checks._watch import watch
+from convexboost.checks._probe import Probe, quiet
+from convexboost.checks._report import LossError, LossReport, LossWarning
 from convexboost.core.space import Array, FunctionSpace
 from convexboost.losses._custom import as_loss
 from convexboost.losses._groups import Groups
 from convexboost.losses._loss import Loss
 from convexboost.registry import available, resolve
 
-__all__ = ["LossError", "LossWarning", "Report", "check_loss", "watch"]
+__all__ = ["LossError", "LossReport", "LossWarning", "check_loss", "guarded"]
 
 
 def check_loss(
@@ -33,8 +34,8 @@ def check_loss(
     groups: Any = None,
     n_classes: int | None = None,
     random_state: int | np.random.Generator | None = 0,
-) -> Report:
-    """Look for mistakes in a loss: raise `LossError` that names the first one, or return a `Report`.
+) -> LossReport:
+    """Look for mistakes in a loss: raise `LossError` that names the first one, or return a `LossReport`.
 
     Tried at ordinary, large, tiny and tied scores, on the targets, at the start, and at kinks found by
     search: shapes, finite values, convexity, value and gradient of the same function with the right factor, a
@@ -68,26 +69,26 @@ def check_loss(
         objective = bind(np.arange(n), _weights(sample_weight, n))
         # Targets may have been drawn with the same seed: not the same numbers.
         rng = np.random.default_rng(random_state).spawn(1)[0]
-        trial = search(Trial(objective, loss, rng, thorough=True))
-        check_weights(trial, bind, given is not None)
-        if trial.method and not trial.by_rows and sample_weight is None:
+        probe = search(Probe(objective, loss, rng, thorough=True))
+        check_weights(probe, bind, given is not None)
+        if probe.method and not probe.by_rows and sample_weight is None:
             look(
                 bind(np.arange(n), np.resize([1.0, 2.0, 3.0], n))
             )  # the gradient may use weights unlike the value
-        return _report(trial)
+        return _report(probe)
 
 
-def _report(trial: Trial) -> Report:
-    ordinary = [point for point in trial.points if point.name.startswith("random")]
-    return Report(
-        loss=str(trial.loss),
-        evaluations=trial.evaluations,
-        n_points=len(trial.points),
-        coupled=not trial.by_rows,
-        kinks=trial.kinks,
-        lipschitz=max(float(trial.lengths(p.G, dual=True)[p.finite].max(initial=0.0)) for p in ordinary),
-        minimum=min(map(trial.risk, trial.points)),
-        notes=tuple(trial.notes),
+def _report(probe: Probe) -> LossReport:
+    ordinary = [point for point in probe.points if point.name.startswith("random")]
+    return LossReport(
+        loss=str(probe.loss),
+        evaluations=probe.evaluations,
+        n_points=len(probe.points),
+        coupled=not probe.by_rows,
+        kinks=probe.kinks,
+        lipschitz=max(float(probe.lengths(p.G, dual=True)[p.finite].max(initial=0.0)) for p in ordinary),
+        minimum=min(map(probe.risk, probe.points)),
+        notes=tuple(probe.notes),
     )
 
 

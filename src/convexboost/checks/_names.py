@@ -14,7 +14,7 @@ import numpy as np
 from convexboost.core.space import Array
 
 if TYPE_CHECKING:
-    from convexboost.checks._trial import Slope, Trial
+    from convexboost.checks._probe import Probe, Slope
 
 Named = tuple[str, str]
 Undo = Callable[[Array, Array], Array]  #: (F, G) to the gradient it should have been
@@ -23,26 +23,26 @@ OWN = "Return the gradient of each row's own loss: no 1/N and no weights, they a
 PARTIALS = "`total` wants ordinary partial derivatives of the value, which contain the weights (1/N)."
 
 
-def name_gradient(trial: Trial, slopes: list[Slope]) -> Named:
+def name_gradient(probe: Probe, slopes: list[Slope]) -> Named:
     """A gradient that does not have the slopes of the value."""
     if all((s.claimed[s.point.finite] == 0).all() for s in slopes):
         hint = "With PyTorch: do not detach, and do not leave torch (NumPy, float, item) inside `value`."
         return "the gradient is 0 everywhere, but the value changes", hint
-    ratio = common_ratio(trial, slopes, lambda F, G: G)
+    ratio = common_ratio(probe, slopes, lambda F, G: G)
     if ratio is not None and abs(ratio - 1) > 5e-3:
-        return name_factor(trial, ratio)
-    for undo, what, hint in suspects(trial):
-        if common_ratio(trial, slopes, undo) is not None:
+        return name_factor(probe, ratio)
+    for undo, what, hint in suspects(probe):
+        if common_ratio(probe, slopes, undo) is not None:
             return f"the gradient {what}", hint
-    where = wrong_outputs(trial, slopes) or wrong_rows(trial, slopes)
+    where = wrong_outputs(probe, slopes) or wrong_rows(probe, slopes)
     hint = "The gradient must be the derivative of the value in `F`."
     return f"value and gradient belong to different losses{where}", hint
 
 
-def suspects(trial: Trial) -> Iterator[tuple[Undo, str, str]]:
+def suspects(probe: Probe) -> Iterator[tuple[Undo, str, str]]:
     """Mistakes that are more than a factor: how to undo them, and their names."""
-    p = trial.objective.space.weight[:, None]
-    if np.ptp(p) > 1e-9 and trial.by_rows:
+    p = probe.objective.space.weight[:, None]
+    if np.ptp(p) > 1e-9 and probe.by_rows:
         yield lambda F, G: G / p, "is multiplied by the sample weights", OWN
     elif np.ptp(p) > 1e-9:
         yield lambda F, G: G / p, "has the sample weights twice", "Multiply by them once."
@@ -54,13 +54,13 @@ def suspects(trial: Trial) -> Iterator[tuple[Undo, str, str]]:
         (lambda F, G: G * np.exp(F), "exp(f)"),
         (_softmax_chain, "the probabilities (softmax of f)"),
     ):
-        if chain is not _softmax_chain or trial.shape[1] > 1:
+        if chain is not _softmax_chain or probe.shape[1] > 1:
             yield chain, f"is with respect to {name}, not to the score", hint
 
 
-def common_ratio(trial: Trial, slopes: list[Slope], undo: Undo) -> float | None:
+def common_ratio(probe: Probe, slopes: list[Slope], undo: Undo) -> float | None:
     """Return the r for which ⟨undone gradient, D⟩ = r · slope everywhere, if there is one."""
-    table = [(trial.dot(undo(s.point.F, s.point.G), s.D), s.low, s.high) for s in slopes]
+    table = [(probe.dot(undo(s.point.F, s.point.G), s.D), s.low, s.high) for s in slopes]
     claimed, low, high = np.concatenate(table, axis=1)
     middle, spread = (low + high) / 2, (high - low) / 2
     known = np.isfinite(claimed + middle + spread) & (spread <= 0.03 * np.abs(middle)) & (middle != 0)
@@ -72,7 +72,7 @@ def common_ratio(trial: Trial, slopes: list[Slope], undo: Undo) -> float | None:
     return r if r != 0.0 and fits.mean() >= 0.98 else None
 
 
-def name_factor(trial: Trial, r: float) -> Named:
+def name_factor(probe: Probe, r: float) -> Named:
     """Say where such a factor comes from."""
 
     def near(x: float) -> bool:
@@ -81,7 +81,7 @@ def name_factor(trial: Trial, r: float) -> Named:
     gradient = "the gradient has the wrong sign and" if r < 0 else "the gradient"
     if near(1.0):
         return gradient.removesuffix(" and"), "Return the gradient itself, not minus it (the residual)."
-    k, rows = trial.shape[1], (trial.all_rows, trial.shape[0])
+    k, rows = probe.shape[1], (probe.all_rows, probe.shape[0])
     for count, name, axis in (
         *((n, f"the number of rows, {n}", "rows") for n in rows),
         *((n * k, f"rows · outputs, {n * k}", "rows") for n in rows),
@@ -91,8 +91,8 @@ def name_factor(trial: Trial, r: float) -> Named:
         if divided or near(count):
             value, other = ("sum", "mean") if divided else ("mean", "sum")
             hint = f"The value is a {value} over the {axis}, the gradient that of a {other}: use one of them."
-            if axis == "rows" and (trial.by_rows or not divided):
-                hint = OWN if trial.by_rows else PARTIALS
+            if axis == "rows" and (probe.by_rows or not divided):
+                hint = OWN if probe.by_rows else PARTIALS
             return f"{gradient} is {'divided' if divided else 'multiplied'} by {name}", hint
     hint = f"Multiply the gradient by {1 / r:.4g}, or the value by {r:.4g}."
     if near(2) or near(0.5):
@@ -100,32 +100,32 @@ def name_factor(trial: Trial, r: float) -> Named:
     return f"{gradient} is off by the factor {abs(r):.4g}", hint
 
 
-def wrong_outputs(trial: Trial, slopes: list[Slope]) -> str:
+def wrong_outputs(probe: Probe, slopes: list[Slope]) -> str:
     """Say which outputs are wrong, if others are right."""
     points = {id(s.point): s.point for s in slopes}.values()
-    along = np.eye(trial.shape[1])[:, None, :] * np.ones((trial.shape[0], 1))
-    wrong = [any(trial.slope(point, D).misses.any() for point in points) for D in along]
+    along = np.eye(probe.shape[1])[:, None, :] * np.ones((probe.shape[0], 1))
+    wrong = [any(probe.slope(point, D).misses.any() for point in points) for D in along]
     return f" in output {show(np.flatnonzero(wrong))} only" if 0 < sum(wrong) <= len(wrong) // 2 else ""
 
 
-def wrong_rows(trial: Trial, slopes: list[Slope]) -> str:
+def wrong_rows(probe: Probe, slopes: list[Slope]) -> str:
     """Say which rows are wrong, if others are right."""
     wrong = np.any([s.misses > 0 for s in slopes], axis=0)
-    if not trial.by_rows or wrong.mean() > 0.9:
+    if not probe.by_rows or wrong.mean() > 0.9:
         return ""
     text = f" in {wrong.sum()} of {len(wrong)} rows"
-    if trial.has_classes and len(np.unique(trial.y[wrong])) < len(np.unique(trial.y)):
-        text += f", all of class {show(np.unique(trial.y[wrong]))}"
+    if probe.has_classes and len(np.unique(probe.y[wrong])) < len(np.unique(probe.y)):
+        text += f", all of class {show(np.unique(probe.y[wrong]))}"
     return text
 
 
-def shape_hint(trial: Trial, found: Any) -> str:
+def shape_hint(probe: Probe, found: Any) -> str:
     """Say what the wrong shape of what a user's method returned looks like; nothing if it is right."""
-    (n, k), method = trial.shape, trial.method
+    (n, k), method = probe.shape, probe.method
     if not isinstance(found, tuple | list) or len(found) != 2:
         return "End the method with `return losses, gradient`."
     value, G = (np.shape(part) for part in found)
-    crossed = f"An array of shape ({n},) met one of shape ({n}, 1): y has shape {np.shape(trial.y)}."
+    crossed = f"An array of shape ({n},) met one of shape ({n}, 1): y has shape {np.shape(probe.y)}."
     if method == "evaluate" and value != (n,):
         summed = "Sum over the outputs, axis=1." if len(value) == 2 else "Return one loss per row."
         return crossed if value == (n, n) else summed

@@ -1,4 +1,4 @@
-"""What comes of a check: an error, a warning, or a report."""
+"""The results of a check: an error, a warning, or a report."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from convexboost.losses._custom import LossError
 
-__all__ = ["DoubtfulError", "LossError", "LossWarning", "Report"]
+__all__ = ["DoubtfulError", "LossError", "LossReport", "LossWarning"]
 
 
 class DoubtfulError(LossError):
@@ -18,7 +18,7 @@ class LossWarning(UserWarning):
 
 
 @dataclass(frozen=True)
-class Report:
+class LossReport:
     """What `check_loss` did and learned; print it."""
 
     loss: str

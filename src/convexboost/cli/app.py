@@ -29,7 +29,7 @@ def _run(command: str, work: Callable[[], int | None]) -> None:
         raise
     except (CommandError, OSError) as error:
         typer.echo(f"convexboost {command}: {error}", err=True)
-        status = getattr(error, "status", 1)
+        status = error.status if isinstance(error, CommandError) else 1
     raise typer.Exit(status or 0)
 
 

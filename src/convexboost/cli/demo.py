@@ -15,7 +15,7 @@ from convexboost.cli.output import check_folder
 from convexboost.cli.reproduce import run_all, save
 from convexboost.estimators import ConvexBoostClassifier
 from convexboost.paper import counterexample, digits
-from convexboost.paper.digits import PAPER, Curves
+from convexboost.paper.curve import PAPER, Curve
 from convexboost.paper.report.figures import COLOURS
 from convexboost.paper.study import compose
 
@@ -43,7 +43,7 @@ def run(out: Path, weak_learners: int) -> int:
     done = run_all(studies, out, console, fresh=True)
     complete = all(outcome.complete for _, outcome in done)
     if complete:
-        _tell(console, [Curves.of(curve) for curve in done[0][1].results.values()], out)
+        _tell(console, list(done[0][1].results.values()), out)
     command = f"convexboost demo --out {out} --weak-learners {weak_learners}"
     seconds = time.perf_counter() - began
     page = save(compose("What convexboost is about", LEAD, done, command, seconds), done, out)
@@ -51,7 +51,7 @@ def run(out: Path, weak_learners: int) -> int:
     return 0 if complete else 130 if any(outcome.interrupted for _, outcome in done) else 1
 
 
-def _tell(console: Console, curves: list[Curves], out: Path) -> None:
+def _tell(console: Console, curves: list[Curve], out: Path) -> None:
     console.print(_table(curves))
     runs = {algorithm: counterexample.run(algorithm, COUNTEREXAMPLE_ROUNDS) for algorithm in PAPER}
     console.print(
@@ -76,29 +76,28 @@ def _compile() -> None:
         )
 
 
-def _table(curves: list[Curves]) -> Table:
+def _table(curves: list[Curve]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("algorithm")
     for column in ("objective", "train", "test", "learners", "distinct", "gradients", "seconds"):
         table.add_column(column, justify="right")
     for c in curves:
-        h = c.history
-        best = int(np.argmin(h["objective"]))
-        error = max(best - 1, 0)
+        best = int(np.argmin(c["objective"]))
+        error = max(best, 1)  # there is no error at the start
         table.add_row(
             c.algorithm,
-            f"{h['objective'][best]:.4f}",
-            f"{c.train_error[error]:.2%}",
-            f"{c.test_error[error]:.2%}",
-            f"{h['weak_learners'][-1]:.0f}",
-            f"{c.distinct_stumps}",
-            f"{h['gradient_evaluations'][-1]:.0f}",
-            f"{h['seconds'][-1]:.2f}",
+            f"{c['objective'][best]:.4f}",
+            f"{c['train_error'][error]:.2%}",
+            f"{c['test_error'][error]:.2%}",
+            f"{c['weak_learners'][-1]:.0f}",
+            f"{c.facts['distinct stumps']}",
+            f"{c['gradient_evaluations'][-1]:.0f}",
+            f"{c['seconds'][-1]:.2f}",
         )
     return table
 
 
-def _counterexample_table(runs: dict[str, counterexample.Run]) -> Table:
+def _counterexample_table(runs: dict[str, counterexample.TwoPointRun]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("algorithm")
     for column in ("mean objective", "last objective", "f(x1)", "f(x2)"):
@@ -110,17 +109,14 @@ def _counterexample_table(runs: dict[str, counterexample.Run]) -> Table:
     return table
 
 
-def sentences(curves: list[Curves], runs: dict[str, counterexample.Run]) -> list[str]:
+def sentences(curves: list[Curve], runs: dict[str, counterexample.TwoPointRun]) -> list[str]:
     """Say what was seen, from the numbers."""
-    reached = {
-        c.algorithm: (float(c.history["objective"].min()), int(c.history["weak_learners"][-1]))
-        for c in curves
-    }
+    reached = {c.algorithm: (c.lowest(), int(c["weak_learners"][-1])) for c in curves}
     first, *others = sorted(reached, key=lambda algorithm: reached[algorithm])
     rest = ", ".join(f"{a} stood at {reached[a][0]:.3g} after {reached[a][1]}" for a in others)
-    distinct = ", ".join(f"{c.algorithm} {c.distinct_stumps}" for c in curves)
+    distinct = ", ".join(f"{c.algorithm} {c.facts['distinct stumps']}" for c in curves)
     digits = (
-        f"On the digits {first} brought the hinge objective from {curves[0].history['objective'][0]:.3g} to "
+        f"On the digits {first} brought the hinge objective from {curves[0]['objective'][0]:.3g} to "
         f"{reached[first][0]:.3g} with {reached[first][1]} weak learners; {rest} "
         f"(different stumps used: {distinct})."
     )
@@ -133,14 +129,14 @@ def sentences(curves: list[Curves], runs: dict[str, counterexample.Run]) -> list
     return [digits, counter]
 
 
-def draw(curves: list[Curves], runs: dict[str, counterexample.Run], out: Path) -> Path:
+def draw(curves: list[Curve], runs: dict[str, counterexample.TwoPointRun], out: Path) -> Path:
     """Draw objective, test error and counter-example; return the path of the picture."""
     figure = Figure(figsize=(12, 3.6), layout="constrained")
     axes = figure.subplots(1, 3)
     for c in curves:
-        h, style = c.history, _style(c.algorithm)
-        axes[0].plot(h["weak_learners"][1:], np.minimum.accumulate(h["objective"])[1:], **style)
-        axes[1].plot(h["weak_learners"][1:], 100 * c.test_error, **style)
+        learners, style = c["weak_learners"][1:], _style(c.algorithm)
+        axes[0].plot(learners, np.minimum.accumulate(c["objective"])[1:], **style)
+        axes[1].plot(learners, 100 * c["test_error"][1:], **style)
     for algorithm, found in runs.items():
         rounds = np.arange(1, len(found.objective))
         axes[2].plot(rounds, np.cumsum(found.objective[:-1]) / rounds, **_style(algorithm))

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from convexboost.boosting.training import FAILED
 from convexboost.cli.output import CommandError, check_picture
 from convexboost.estimators._base import BaseConvexBoost
-from convexboost.inspection.diagnosis import Diagnosis
+from convexboost.inspection.findings import Diagnosis
 
 
 class InspectError(CommandError):

@@ -124,7 +124,7 @@ class Mapper(ABC):
 
     @abstractmethod
     def prepare(self, X: Any) -> PreparedInputs:
-        """Return X as hypotheses read it."""
+        """Return X as hypotheses read it, with the number of threads that may work on it."""
 
     @property
     def n_hypotheses(self) -> float:

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from convexboost.boosting.options import Options
 from convexboost.boosting.steps import Auto
 from convexboost.boosting.training import Callback, Record, Result, boost
-from convexboost.checks import watch
+from convexboost.checks import guarded
 from convexboost.core.model import AdditiveModel
 from convexboost.core.protocols import HypothesisSet
 from convexboost.core.space import Array, FunctionSpace
@@ -32,14 +32,10 @@ from convexboost.estimators._input import (
 )
 from convexboost.inspection.certificates import Certificate
 from convexboost.inspection.certify import Effort, certify
-from convexboost.inspection.diagnosis import (
-    NO_VALIDATION,
-    Diagnosis,
-    Run,
-    diagnose,
-    number,
-)
+from convexboost.inspection.diagnosis import diagnose, number
 from convexboost.inspection.exact import MAX_NONZEROS
+from convexboost.inspection.findings import Diagnosis
+from convexboost.inspection.finished_run import NO_VALIDATION, FinishedRun
 from convexboost.learners._learner import Learner
 from convexboost.losses._objective import BoundLoss
 
@@ -57,7 +53,7 @@ class BaseConvexBoost(EstimatorInput):
         loss, learner = self._loss(), self._learner()
         self._check_combinations(learner, given.X_val is not None)
         data = self._read(given, loss)
-        objective = watch(first_objective(self, data, loss), loss)
+        objective = guarded(first_objective(self, data, loss), loss)
         settled = settle(self, given, data, objective, loss, learner)
         self.validation_curve_ = self._validate_in_folds(data, settled) if settled.finds_rounds else None
         if self.validation_curve_ is not None:
@@ -181,7 +177,7 @@ class BaseConvexBoost(EstimatorInput):
             values, no_validation = _trials.validation(self, X, y), _trials.why_not(self)
             history, has_validation, curve = {**history, "validation": values}, False, None
         settled = self._settled
-        run = Run(
+        run = FinishedRun(
             history=history,
             chosen=self.chosen_,
             algorithm=settled.options.algorithm.name,

@@ -75,8 +75,6 @@ class EstimatorParameters(NamedParts, BaseEstimator):
         classes = available("convexboost.losses")
         fitting = [name for name, cls in classes.items() if cls.task in self._tasks]
         loss = resolve("loss", self.loss, classes, fitting)
-        if isinstance(loss, Loss) and not loss.has_targets:
-            raise ValueError(f"`loss` {loss!r} has no targets: add it to a loss")
         if not isinstance(loss, Loss):
             if not can_be_loss(loss):
                 raise ValueError(
@@ -84,6 +82,8 @@ class EstimatorParameters(NamedParts, BaseEstimator):
                     f"`value`, got {self.loss!r}"
                 )
             loss = as_loss(loss)
+        if not loss.has_targets:
+            raise ValueError(f"`loss` {loss!r} has no targets: add it to a loss")
         if loss.task not in self._tasks:
             raise ValueError(f"`loss` must be a {self._task} loss ({', '.join(fitting)}), got {self.loss!r}")
         return loss

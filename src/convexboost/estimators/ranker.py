@@ -17,7 +17,7 @@ from convexboost.estimators._base import BaseConvexBoost
 from convexboost.estimators._frames import naming, refuse_times
 from convexboost.estimators._input import Given, Rows, check_labels, check_weight, n_rows
 from convexboost.inspection.certificates import Certificate
-from convexboost.inspection.diagnosis import Diagnosis
+from convexboost.inspection.findings import Diagnosis
 from convexboost.kernels.ranking import Pairs
 from convexboost.losses._groups import Groups
 from convexboost.losses._loss import Loss

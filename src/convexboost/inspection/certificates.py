@@ -25,7 +25,7 @@ class LowerBound:
 
 
 class Attained(NamedTuple):
-    """A model that exists: no bound that speaks of it can be above its objective."""
+    """A model that exists: no bound that holds for it can be above its objective."""
 
     objective: float
     distance: float = math.inf  #: ‖f − f₀‖; ∞ where it is not known
@@ -47,7 +47,7 @@ class Certificate:
     tail: LinearBound  #: the mean over the last half, or quarter, of them
     knows_span: bool = True  #: False: the bounds hold for all functions, so they may be far below
     found: tuple[LowerBound, ...] = ()  #: bounds found in other ways, without an assumption
-    radius: float | None = None  #: what to tell of C1 …
+    radius: float | None = None  #: the assumption of C1 in the text …
     weight: float | None = None  #: … and of C1'
     met: float = math.inf  #: an objective that was met while the bound was improved
     slack: Array | float = 0.0  #: of each cut: the length that its slope may lack
@@ -124,7 +124,7 @@ class Certificate:
                 "or a larger l2 would help."
             )
             if not self.knows_span:
-                yield "So would learner='stump': for this learner the bound is about every function whatever."
+                yield "So would learner='stump': for this learner the bound holds for every function."
         if bound.name == "floor" and floor is not None:
             yield f"It is at most {self._above(floor)} above the optimum, because {floor.assumption}."
         if self.products is None and self.uniform.constant == -math.inf:
@@ -165,10 +165,10 @@ class Certificate:
 
     @property
     def _who(self) -> str:
-        return "every sum of these weak learners" if self.knows_span else "every function whatever"
+        return "every sum of these weak learners" if self.knows_span else "every function"
 
     def _held(self, bound: LowerBound, radius: float = math.inf, weight: float = math.inf) -> LowerBound:
-        """Lower a bound to what was attained by a model it speaks of: the last defence against rounding."""
+        """Lower a bound to the objective of a model that it holds for: the last defence against rounding."""
         models = (Attained(self.objective), Attained(self.met), *self.attained)
         least = min(
             (m.objective for m in models if m.distance <= radius and m.weight <= weight), default=math.inf

@@ -4,7 +4,7 @@ A subgradient ℓ of the loss at x is a *cut*: for every f
 
     loss(f) ≥ a + ⟨ℓ, f − f₀⟩,    a = loss(x) − ⟨ℓ, x − f₀⟩.
 
-A mean of cuts is a cut too, whatever the algorithm, the steps and the edges.  Its minimum over f₀ + span(H),
+A mean of cuts is a cut too, for any algorithm, steps and edges.  Its minimum over f₀ + span(H),
 ridge term included, is a number that no model gets below.  With A and u the means of a and ℓ, and Π the
 projector on span(H):
 

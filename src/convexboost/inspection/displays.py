@@ -33,14 +33,56 @@ HORIZONTAL = {
 
 
 class _Display:
-    """What the three have in common."""
+    """The part that the three displays share."""
 
     ax_: Axes
     figure_: Figure | SubFigure
     lines_: dict[str, Line2D]
+    _default_x = "weak_learners"
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        *,
+        x: str | None = None,
+        ax: Axes | None = None,
+        name: str | None = None,
+        scale: str = "auto",
+        **options: Any,
+    ) -> Self:
+        """Draw a fitted model.
+
+        Parameters
+        ----------
+        estimator : fitted convexboost estimator
+            A pipeline has it as its last step.
+        x : {"weak_learners", "rounds", "seconds", "gradient_evaluations"}, optional
+            The horizontal axis; by default weak learners, and rounds for edges.
+        ax : matplotlib axes, optional
+            To draw several models in one picture.
+        name : str, optional
+            For the legend.
+        scale : {"auto", "log", "linear"}
+            Of the vertical axis; "auto" is logarithmic where the values span more than a decade.
+        **options : dict
+            For the main line: colour, width, …
+
+        """
+        history = _history(estimator)
+        values, label = _horizontal(history, cls._default_x if x is None else x)
+        return cls._from_history(history, values, name, label).plot(ax, scale=scale, **options)
+
+    @classmethod
+    def _from_history(cls, history: Mapping[str, Array], x: Array, name: str | None, xlabel: str) -> Self:
+        raise NotImplementedError
+
+    def plot(self, ax: Axes | None = None, *, scale: str = "auto", **options: Any) -> Self:
+        """Draw."""
+        raise NotImplementedError
 
     def _begin(self, ax: Axes | None, scale: str) -> None:
-        """Say where to draw, made if need be."""
+        """Set the axes to draw on; make some where none are given."""
         if scale not in SCALES:
             raise ValueError(f"`scale` must be one of {', '.join(SCALES)}, got {scale!r}")
         try:
@@ -139,46 +181,9 @@ class ConvergenceDisplay(_Display):
         self.lower_bound = nothing if lower_bound is None else lower_bound
 
     @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        *,
-        x: str = "weak_learners",
-        ax: Axes | None = None,
-        name: str | None = None,
-        scale: str = "auto",
-        **options: Any,
-    ) -> Self:
-        """Draw a fitted model.
-
-        Parameters
-        ----------
-        estimator : fitted convexboost estimator
-            A pipeline has it as its last step.
-        x : {"weak_learners", "rounds", "seconds", "gradient_evaluations"}
-            The horizontal axis.
-        ax : matplotlib axes, optional
-            To draw several models in one picture.
-        name : str, optional
-            For the legend.
-        scale : {"auto", "log", "linear"}
-            Of the vertical axis; "auto" is logarithmic where the values span more than a decade.
-        **options : dict
-            For the line of the best objective: colour, width, …
-
-        """
-        history = _history(estimator)
-        values, label = _horizontal(history, x)
-        display = cls(
-            values,
-            history["objective"],
-            validation=history["validation"],
-            average=history.get("average"),
-            lower_bound=history.get("lower_bound"),
-            name=name,
-            xlabel=label,
-        )
-        return display.plot(ax, scale=scale, **options)
+    def _from_history(cls, history: Mapping[str, Array], x: Array, name: str | None, xlabel: str) -> Self:
+        known = {column: history.get(column) for column in ("validation", "average", "lower_bound")}
+        return cls(x, history["objective"], **known, name=name, xlabel=xlabel)
 
     def plot(self, ax: Axes | None = None, *, scale: str = "auto", **options: Any) -> Self:
         """Draw."""
@@ -215,7 +220,7 @@ class EdgeDisplay(_Display):
 
     The raw edge compares the projection with the whole vector that was projected, the intrinsic edge with its
     part in the span of the weak learners, the only part that matters.  Under "residual" the raw edge tends to
-    0 in good health.
+    0 in a healthy run.
 
     Parameters
     ----------
@@ -232,6 +237,8 @@ class EdgeDisplay(_Display):
 
     """
 
+    _default_x = "rounds"
+
     def __init__(
         self,
         x: Array,
@@ -244,27 +251,16 @@ class EdgeDisplay(_Display):
         self.x, self.edge, self.intrinsic_edge, self.name, self.xlabel = x, edge, intrinsic_edge, name, xlabel
 
     @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        *,
-        x: str = "rounds",
-        ax: Axes | None = None,
-        name: str | None = None,
-        scale: str = "auto",
-        **options: Any,
-    ) -> Self:
-        """Draw a fitted model; the parameters are those of `ConvergenceDisplay.from_estimator`."""
-        history = _history(estimator)
-        values, label = _horizontal(history, x)
-        display = cls(values[1:], history["edge"][1:], history["intrinsic_edge"][1:], name=name, xlabel=label)
-        return display.plot(ax, scale=scale, **options)
+    def _from_history(cls, history: Mapping[str, Array], x: Array, name: str | None, xlabel: str) -> Self:
+        return cls(x[1:], history["edge"][1:], history["intrinsic_edge"][1:], name=name, xlabel=xlabel)
 
     def plot(self, ax: Axes | None = None, *, scale: str = "auto", **options: Any) -> Self:
         """Draw."""
         self._begin(ax, scale)
         known = int(np.sum(~np.isnan(self.edge)))
-        few = {"marker": "o", "ms": 4, "ls": ""} if known == 1 else {}  # residual: of the first round only
+        few: dict[str, Any] = (
+            {"marker": "o", "ms": 4, "ls": ""} if known == 1 else {}
+        )  # of `residual` only the first round is known
         label = _label(self.name, "raw edge, ‖h‖/‖v‖", "raw" + ", first round" * bool(few))
         line = self._plot("edge", self.x, self.edge, label, **{"lw": 1.4, **few, **options})
         colour = {} if line is None else {"color": line.get_color()}
@@ -306,32 +302,14 @@ class CertificateDisplay(_Display):
         name: str | None = None,
         xlabel: str = "rounds",
     ) -> None:
-        self.x, self.objective, self.lower_bound, self.name, self.xlabel = (
-            x,
-            objective,
-            lower_bound,
-            name,
-            xlabel,
-        )
+        self.x, self.objective, self.lower_bound = x, objective, lower_bound
+        self.name, self.xlabel = name, xlabel
 
     @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        *,
-        x: str = "weak_learners",
-        ax: Axes | None = None,
-        name: str | None = None,
-        scale: str = "auto",
-        **options: Any,
-    ) -> Self:
-        """Draw a model fitted with `certificate=True`; parameters as in `ConvergenceDisplay`."""
-        history = _history(estimator)
+    def _from_history(cls, history: Mapping[str, Array], x: Array, name: str | None, xlabel: str) -> Self:
         if "lower_bound" not in history:
             raise ValueError("`estimator` has no certificate; fit it with certificate=True")
-        values, label = _horizontal(history, x)
-        display = cls(values, history["objective"], history["lower_bound"], name=name, xlabel=label)
-        return display.plot(ax, scale=scale, **options)
+        return cls(x, history["objective"], history["lower_bound"], name=name, xlabel=xlabel)
 
     def plot(self, ax: Axes | None = None, *, scale: str = "auto", **options: Any) -> Self:
         """Draw."""
@@ -344,7 +322,7 @@ class CertificateDisplay(_Display):
         if (np.nan_to_num(lower) != 0.0).any():  # else the gap is the objective itself
             label = _label(self.name, "certified lower bound", "bound")
             self._plot("lower_bound", self.x, np.where(lower == 0.0, np.nan, lower), label, ls=":", **colour)
-        label = _label(self.name, "gap: at most so far above the optimum", "gap")
+        label = _label(self.name, "gap: at most this far above the optimum", "gap")
         self._plot("gap", self.x, best - lower, label, lw=2.2, ls="--", **colour)
         if "gap" not in self.lines_:
             nothing = "nothing is certified without an assumption"

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -29,8 +29,8 @@ from convexboost.losses._pieces import Pieces
 
 #: Coefficients of a program that takes seconds to minutes.
 MAX_NONZEROS = 2_000_000
-#: Rounding: an optimal model is trusted to have coefficients at most so many times the largest found, or the
-#: unit of the program if that is larger.
+#: Rounding: the coefficients of an optimal model are assumed to be at most this many times the largest one
+#: found, or the unit of the program if that is larger.
 TRUST = 10.0
 #: Of the solver: the second where rounding makes the program infeasible by the first.
 TOLERANCES = (1e-10, 1e-7)
@@ -75,6 +75,42 @@ def optimum(
     TimeoutError after `time_limit` seconds.
     """
     began = time.perf_counter()
+    pieces, B = _program(objective, hypotheses, max_nonzeros)
+    f_0 = np.empty(pieces.linear.shape)
+    f_0[:] = base
+    n_groups, n_pieces = len(pieces.weight), len(pieces.group)
+    groups = sp.csr_array((np.ones(n_pieces), (pieces.group, np.arange(n_pieces))), (n_groups, n_pieces))
+    weight = pieces.weight[pieces.group]
+    gains = pieces.constants + pieces.slopes @ f_0.ravel()
+    orthogonal = ((pieces.slopes @ B).T * weight).tocsr()
+    linear = B.T @ pieces.linear.ravel()
+    row = np.maximum(abs(orthogonal).max(axis=1).toarray().ravel(), 1e-300)
+    unit, heaviest = max(float(np.abs(gains).max()), 1e-300), float(pieces.weight.max())
+    found = _solve(
+        -(weight / heaviest) * (gains / unit),
+        sp.vstack([groups, sp.diags_array(1.0 / row) @ orthogonal], "csr"),
+        np.concatenate([np.ones(n_groups), -linear / row]),
+        time_limit,
+    )
+    shares = np.maximum(found.x, 0.0)
+    shares /= np.maximum(groups @ shares, 1e-300)[pieces.group]
+    coefficients = found.eqlin.marginals[n_groups:] / row * (heaviest * unit)  # of an optimal model
+    F, start = f_0 + (B @ coefficients).reshape(f_0.shape), objective.value(f_0)
+    # The dual value as what is below R[f₀]: c + ⟨v, f₀⟩ alone can be a small difference of large numbers.
+    largest = np.full(n_groups, -np.inf)
+    np.maximum.at(largest, pieces.group, gains)
+    below = weight * shares * (largest[pieces.group] - gains)
+    # ⟨u, f − f₀⟩ for an optimal f, which would be 0 if u were exactly orthogonal
+    excess = np.abs(linear + orthogonal @ shares)
+    charge = TRUST * float(np.sum(excess)) * max(float(np.abs(coefficients).max(initial=0.0)), unit)
+    rounding = VALUE_ROUNDING * (abs(start) + float(pieces.weight @ np.abs(largest)))
+    lower, upper = start - float(np.sum(below)) - charge - rounding, objective.value(F)
+    is_tight = upper - lower <= TIGHT * max(abs(start), abs(upper))
+    return Optimum(lower, upper, time.perf_counter() - began, is_tight)
+
+
+def _program(objective: PiecewiseLinear, hypotheses: HypothesisSet, max_nonzeros: int) -> tuple[Pieces, Any]:
+    """Return the pieces of the loss and the functions that span H, if that is a program of this size."""
     if objective.l2 > 0.0:
         raise ValueError(
             f"`exact` needs `l2`=0, got {objective.l2:g}: with a ridge term it is no linear program"
@@ -92,22 +128,16 @@ def optimum(
             f"`exact` needs a linear program with {n_nonzeros:,} non-zeros, more than `max_nonzeros`="
             f"{max_nonzeros:,}: use fewer rows or `max_bins`, or allow more (memory and time grow)"
         )
-    f_0 = np.empty(pieces.linear.shape)
-    f_0[:] = base
-    n_groups, n_pieces = len(pieces.weight), len(pieces.group)
-    groups = sp.csr_array((np.ones(n_pieces), (pieces.group, np.arange(n_pieces))), (n_groups, n_pieces))
-    weight = pieces.weight[pieces.group]
-    gains = pieces.constants + pieces.slopes @ f_0.ravel()
-    orthogonal = ((pieces.slopes @ B).T * weight).tocsr()
-    linear = B.T @ pieces.linear.ravel()
-    row = np.maximum(abs(orthogonal).max(axis=1).toarray().ravel(), 1e-300)
-    unit, heaviest = max(float(np.abs(gains).max()), 1e-300), float(pieces.weight.max())
-    equations = sp.vstack([groups, sp.diags_array(1.0 / row) @ orthogonal], "csr")
+    return pieces, B
+
+
+def _solve(costs: Array, equations: Any, right: Array, time_limit: float) -> Any:
+    """Minimise ⟨costs, x⟩ over x ≥ 0 with equations @ x = right."""
     for tolerance in TOLERANCES:
         found = linprog(
-            -(weight / heaviest) * (gains / unit),
+            costs,
             A_eq=equations,
-            b_eq=np.concatenate([np.ones(n_groups), -linear / row]),
+            b_eq=right,
             bounds=(0.0, None),
             method="highs-ipm",
             # HiGHS forgets a limit that has passed before its interior point method begins
@@ -122,18 +152,4 @@ def optimum(
         )
     if found.status != 0:
         raise RuntimeError(f"the linear program was not solved: {found.message}")
-    shares = np.maximum(found.x, 0.0)
-    shares /= np.maximum(groups @ shares, 1e-300)[pieces.group]
-    coefficients = found.eqlin.marginals[n_groups:] / row * (heaviest * unit)  # of an optimal model
-    F, start = f_0 + (B @ coefficients).reshape(f_0.shape), objective.value(f_0)
-    # The dual value as what is below R[f₀]: c + ⟨v, f₀⟩ alone can be a small difference of large numbers.
-    largest = np.full(n_groups, -np.inf)
-    np.maximum.at(largest, pieces.group, gains)
-    below = weight * shares * (largest[pieces.group] - gains)
-    # ⟨u, f − f₀⟩ for an optimal f, which would be 0 if u were exactly orthogonal
-    excess = np.abs(linear + orthogonal @ shares)
-    charge = TRUST * float(np.sum(excess)) * max(float(np.abs(coefficients).max(initial=0.0)), unit)
-    rounding = VALUE_ROUNDING * (abs(start) + float(pieces.weight @ np.abs(largest)))
-    lower, upper = start - float(np.sum(below)) - charge - rounding, objective.value(F)
-    is_tight = upper - lower <= TIGHT * max(abs(start), abs(upper))
-    return Optimum(lower, upper, time.perf_counter() - began, is_tight)
+    return found

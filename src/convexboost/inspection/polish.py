@@ -1,13 +1,13 @@
 """Dual polish: better lower bounds after a run (theory: Section 4.4).
 
 A bound is a number for each u that is a subgradient of the loss somewhere, row by row: with a(u) the constant
-of that cut, a(u) − ‖Πu‖²/(2 l2).  `Polish` climbs it in two ways, by turns: new cuts where the best mean of
-those known is smallest (better where many rows matter), and, for a loss with a `prox`, accelerated proximal
-steps on all rows of u at once (better where few do).  Models within a radius D and without l2 are
+of that cut, a(u) − ‖Πu‖²/(2 l2).  `Polish` increases it in two ways, which alternate: new cuts where the best
+mean of those known is smallest (better where many rows matter), and, for a loss with a `prox`, accelerated
+proximal steps on all rows of u at once (better where few do).  Models within a radius D and without l2 are
 reached through D ‖Πu‖ = min_μ ‖Πu‖²/(2μ) + μ D²/2.
 
-A proximal step is only a wish.  What becomes a cut is checked by the conjugate of the loss, or is a mean of
-subgradients that the loss returned (`_near`).
+A proximal step only proposes a u.  A cut is made of it by the conjugate of the loss, or it is replaced by a
+mean of subgradients that the loss returned (`_near`).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ SEARCH = 50
 PERIOD = 10
 #: ‖Πu‖ below this share of ‖u‖ does not make μ smaller: proximal steps would be too long for their digits.
 SHORT = 1e-6
-#: Beside a kink means so far away, relative to the scores: far enough for the loss to see it.
+#: A point beside a kink is this far from it, relative to the scores: the loss can then tell the sides apart.
 BESIDE = 8.0 * KINK
 #: Subgradients beside a kink whose mean a row of u may be, with several outputs; one output needs one.
 MAX_SIDES = 4
@@ -129,7 +129,7 @@ class Polish:
         return self.met.objective
 
     def run(self, steps: int, seconds: float = math.inf, tolerance: float = 1e-4) -> float:
-        """Take up to so many steps, until the gap is this share of the objective; return the bound."""
+        """Take at most `steps` steps, until the gap is `tolerance` times the objective; return the bound."""
         end = time.perf_counter() + seconds
         if self._first is None:
             return self.lower
@@ -204,7 +204,7 @@ class Polish:
         Where the loss knows its conjugate, that is the constant of any u.  Else u is made of subgradients at
         X and beside it: where X is at a kink, u is a mean of subgradients on its sides.  The one beside X in
         the direction of what is missing is the extreme one in that direction.  A mean of cuts is a cut, row
-        by row, whatever was wanted.
+        by row, so the result is valid for any `wanted`.
         """
         if self.loss.has_support:
             return self._supported(*self.loss.support(wanted, self.base))

@@ -19,8 +19,8 @@ MIN_BLOCK, BLOCK_SHARE = 20, 0.1
 class BoundTracker:
     """Collects the cuts of a run.
 
-    `observe` comes before each round and `follow` after it.  Both cost what the bins cost; a pass over
-    span(H) is made only at the end of a block of rounds.
+    `observe` is called before each round and `follow` after it.  Their cost grows with the number of bins; a
+    pass over span(H) is made only at the end of a block of rounds.
     """
 
     def __init__(self, objective: Objective, hypotheses: HypothesisSet) -> None:
@@ -56,7 +56,7 @@ class BoundTracker:
         self._norms = (math.sqrt(max(square, 0.0)), math.nan)
 
     def follow(self, move: Move, residual: Target | None) -> None:
-        """F has moved, and this is what is left of Δ, if the algorithm keeps it."""
+        """Follow a move of F; `residual` is Δ after the round, if the algorithm keeps it."""
         self._position.move(move)
         terms = move.direction.terms
         self._weight = move.shrink * self._weight + (move.direction.norm if len(terms) <= 1 else math.inf)

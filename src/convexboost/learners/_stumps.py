@@ -160,7 +160,7 @@ class StumpSet:
         """Return the hypothesis that the kernels found."""
         return BinFunction(int(j), leaves[: self.mapper.columns[j].n_bins + 1].copy(), values.copy())
 
-    @property
+    @cached_property
     def bins(self) -> Bins:
         """Return what every search over the stumps reads besides the histogram."""
         return Bins(self.sample.mass, self.mapper.offsets, self.mapper.categorical, self.kind)

@@ -5,8 +5,8 @@ loss can be imported from here.  Losses can be added, multiplied by numbers, and
 and the couplings `Laplacian` and `TotalVariation`.  `as_loss` makes a loss of a function or of an object with
 a method `evaluate`, `total` or `value`; estimators do so by themselves.
 
-A loss of your own may also be a subclass of `RowLoss` (a mean over rows) or of `Loss`.  A file in this folder
-whose class has a `name` is found by listing it.
+A loss of your own may also be a subclass of `RowLoss` (a mean over rows) or of `Loss`.  `Pointwise` is a
+`RowLoss` that has met its targets.  A file in this folder whose class has a `name` is found by listing it.
 """
 
 from typing import TYPE_CHECKING
@@ -26,6 +26,7 @@ __all__ = [
     "Logistic",
     "Loss",
     "MulticlassHinge",
+    "Pointwise",
     "Poisson",
     "Quantile",
     "Quantiles",
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from convexboost.losses._calculus import Coupling, Ridge, maximum
     from convexboost.losses._custom import as_loss
     from convexboost.losses._loss import Loss, RowLoss, is_positive
+    from convexboost.losses._objective import Pointwise
     from convexboost.losses.absolute import Absolute
     from convexboost.losses.cvar import CVaR
     from convexboost.losses.epsilon_insensitive import EpsilonInsensitive
@@ -71,6 +73,7 @@ __getattr__ = lazy(
     {
         "Coupling": "convexboost.losses._calculus",
         "Loss": "convexboost.losses._loss",
+        "Pointwise": "convexboost.losses._objective",
         "Ridge": "convexboost.losses._calculus",
         "RowLoss": "convexboost.losses._loss",
         "as_loss": "convexboost.losses._custom",

@@ -24,7 +24,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -251,7 +250,7 @@ class CustomTotal(CustomLoss):
         """Name and arguments."""
         return f"{self.name}({f.upper()}, y)"
 
-    @cached_property
+    @property
     def _arguments(self) -> Mapping[str, inspect.Parameter]:
         """Return the arguments of the user's method."""
         return inspect.signature(getattr(self.user, self.user_method)).parameters

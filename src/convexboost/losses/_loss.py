@@ -171,13 +171,17 @@ class Loss(Parameters, ABC):
         return (cls(),)
 
 
+#: The methods of a row loss that are optional: `has_prox` declares `prox`, and so on.
+OPTIONAL = ("link", "best_constant", "best_shifts", "curvatures", "prox", "support", "pieces")
+
+
 class RowLoss(Loss):
     """A convex function l(f, y) of one row's scores: R[F] = Σ_n p_n l(F_n, y_n).
 
     `evaluate` returns the row losses and a row-wise subgradient of the same function, with no weight and no
     1/N.  It is called on blocks of rows.
 
-    Six methods are optional, formulas for what is otherwise searched or not done.  A class that has one
+    Some methods are optional: formulas for what is otherwise searched or not done.  A class that has one
     declares it: `has_prox = True` beside `prox`.
     """
 
@@ -192,6 +196,13 @@ class RowLoss(Loss):
     has_prox: bool = False
     has_support: bool = False
     has_pieces: bool = False
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Refuse a method that is not declared: nothing would call it."""
+        super().__init_subclass__(**options)
+        for method in OPTIONAL:
+            if method in vars(cls) and not getattr(cls, f"has_{method}"):
+                raise TypeError(f"{cls.__name__} has a method `{method}`: declare `has_{method} = True`")
 
     def as_rows(self) -> RowLoss:
         """Return itself."""

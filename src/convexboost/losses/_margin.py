@@ -20,20 +20,11 @@ class MarginLoss(RowLoss):
     def of_margin(self, margin: Array) -> tuple[Array, Array]:
         """Return φ and a subgradient of it, for margins of any shape."""
 
-    def prox_margin(self, margin: Array, size: float) -> Array:
-        """argmin_m φ(m) + (m − margin)²/(2 size), where `has_prox`."""
-        raise NotImplementedError(f"{self.name} has no formula for its prox")
-
     def evaluate(self, F: Array, y: Any) -> tuple[Array, Array]:
         """Return φ(m), and its slope turned back to f."""
         sign = signs(y)
         losses, slope = self.of_margin(sign * F)
         return losses[:, 0], sign * slope
-
-    def prox(self, F: Array, y: Any, size: float) -> Array:
-        """Move the margin."""
-        sign = signs(y)
-        return sign * self.prox_margin(sign * F, size)
 
     def check(self, y: Any) -> None:
         """Refuse what is neither 0 nor 1."""

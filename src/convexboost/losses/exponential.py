@@ -9,7 +9,7 @@ from scipy.special import expit
 from convexboost.core.protocols import Constants
 from convexboost.core.space import Array, FunctionSpace
 from convexboost.losses._exp import exponential, prox_exponential
-from convexboost.losses._margin import MarginLoss, log_odds
+from convexboost.losses._margin import MarginLoss, log_odds, signs
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,10 @@ class Exponential(MarginLoss):
         losses, slope = exponential(-margin)
         return losses, -slope
 
-    def prox_margin(self, margin: Array, size: float) -> Array:
-        """Return the root of m − size · exp −m = margin, by Wright's ω."""
-        return -prox_exponential(-margin, size)
+    def prox(self, F: Array, y: Any, size: float) -> Array:
+        """Move the margin to the root m of m − size · exp −m = margin, by Wright's ω."""
+        sign = signs(y)
+        return sign * -prox_exponential(-(sign * F), size)
 
     def link(self, F: Array) -> Array:
         """Return 1/(1 + exp 2f) and 1/(1 + exp −2f)."""

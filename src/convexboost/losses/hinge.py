@@ -31,9 +31,11 @@ class Hinge(MarginLoss):
         short = 1.0 - margin
         return np.maximum(short, 0.0), np.where(short > KINK * (np.abs(margin) + 1.0), -1.0, 0.0)
 
-    def prox_margin(self, margin: Array, size: float) -> Array:
-        """Move towards 1 from below, by at most `size`."""
-        return margin + (1.0 - margin).clip(0.0, size)
+    def prox(self, F: Array, y: Any, size: float) -> Array:
+        """Move the margin towards 1 from below, by at most `size`."""
+        sign = signs(y)
+        margin = sign * F
+        return sign * (margin + (1.0 - margin).clip(0.0, size))
 
     def support(self, U: Array, F: Array, y: Any) -> tuple[Array, Array]:
         """Slopes of the margin are −s with s in [0, 1], and l*(−s) = −s."""

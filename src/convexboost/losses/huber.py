@@ -8,8 +8,7 @@ import numpy as np
 
 from convexboost.core.protocols import Constants
 from convexboost.core.space import Array, FunctionSpace
-from convexboost.losses._loss import Loss, RowLoss, is_positive
-from convexboost.losses._objective import Pointwise
+from convexboost.losses import Loss, Pointwise, RowLoss, is_positive
 
 
 @dataclass(frozen=True)

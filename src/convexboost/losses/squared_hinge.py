@@ -7,7 +7,7 @@ import numpy as np
 
 from convexboost.core.protocols import Constants
 from convexboost.core.space import Array, FunctionSpace
-from convexboost.losses._margin import MarginLoss
+from convexboost.losses._margin import MarginLoss, signs
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,11 @@ class SquaredHinge(MarginLoss):
         short = np.maximum(1.0 - margin, 0.0)
         return short * short, -2.0 * short
 
-    def prox_margin(self, margin: Array, size: float) -> Array:
-        """Return a point between the margin and 1, if it is below 1."""
-        return margin + np.maximum(1.0 - margin, 0.0) * (2.0 * size / (1.0 + 2.0 * size))
+    def prox(self, F: Array, y: Any, size: float) -> Array:
+        """Move the margin part of the way to 1, if it is below 1."""
+        sign = signs(y)
+        margin = sign * F
+        return sign * (margin + np.maximum(1.0 - margin, 0.0) * (2.0 * size / (1.0 + 2.0 * size)))
 
     def constants(self, n_outputs: int) -> Constants:
         """Λ = 2."""

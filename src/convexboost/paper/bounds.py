@@ -643,11 +643,11 @@ def printed_7_steps(step: Numbers, D: Numbers, G: Numbers, gamma: Numbers) -> An
     return total / (2 * _t(step)), _descending(step) | _within(D) | _known(G, gamma)
 
 
-# A finished run
+# All bounds of a run
 
 
 @dataclass(frozen=True)
-class Run:
+class Measurements:
     """What was measured in T rounds; one entry per round where not said otherwise."""
 
     algorithm: str  #: "naive", "repeated", "residual", "dual_averaging" or "error_feedback"
@@ -667,7 +667,7 @@ class Run:
     line_search: bool = False  #: of `naive`: the steps come from an exact line search
 
 
-def bounds_of(run: Run, every: bool = False) -> list[Bound]:
+def bounds_of(run: Measurements, every: bool = False) -> list[Bound]:
     """Return the bounds that apply to a run: measured gap, certificate, measured, a priori, printed.
 
     Bounds of one theorem rise in this order, and they stand above the measured gap (and the certificate) of
@@ -682,7 +682,7 @@ def bounds_of(run: Run, every: bool = False) -> list[Bound]:
     return sorted(found, key=lambda bound: KINDS.index(bound.kind))
 
 
-def _measured_gap(run: Run, on: str) -> Bound:
+def _measured_gap(run: Measurements, on: str) -> Bound:
     gap = np.asarray(run.gap, float)
     here, step = gap[:-1], np.broadcast_to(np.asarray(run.step, float), gap[:-1].shape)
     t = _t(here)
@@ -694,11 +694,11 @@ def _measured_gap(run: Run, on: str) -> Bound:
     return _bound("measured gap", on, GAP, curve, {})
 
 
-def _d_1(run: Run) -> float:
+def _d_1(run: Measurements) -> float:
     return float(np.ravel(run.D)[0]) if run.d_1 is None else run.d_1
 
 
-def _residual(run: Run) -> list[Bound]:
+def _residual(run: Measurements) -> list[Bound]:
     step, h, delta, D, G, gamma, d_1 = run.step, run.h, run.delta, run.D, run.G, run.gamma, _d_1(run)
     lam = run.strong_convexity
     return [
@@ -720,7 +720,7 @@ def _residual(run: Run) -> list[Bound]:
     ]
 
 
-def _dual_averaging(run: Run) -> list[Bound]:
+def _dual_averaging(run: Measurements) -> list[Bound]:
     return [
         theorem_e(run.step, run.h, run.delta, _d_1(run)),
         theorem_e_a_priori(run.step, _d_1(run), run.G, run.gamma),
@@ -728,14 +728,14 @@ def _dual_averaging(run: Run) -> list[Bound]:
     ]
 
 
-def _error_feedback(run: Run) -> list[Bound]:
+def _error_feedback(run: Measurements) -> list[Bound]:
     return [
         theorem_f(run.step, run.h, run.delta, _d_1(run)),
         theorem_f_a_priori(run.step, _d_1(run), run.G, run.gamma),
     ]
 
 
-def _repeated(run: Run) -> list[Bound]:
+def _repeated(run: Measurements) -> list[Bound]:
     step, h, left, D, G, gamma, d_1 = run.step, run.h, run.left, run.D, run.G, run.gamma, _d_1(run)
     lam, rescaled = run.strong_convexity, run.rescaled
     return [
@@ -750,7 +750,7 @@ def _repeated(run: Run) -> list[Bound]:
     ]
 
 
-def _naive(run: Run) -> list[Bound]:
+def _naive(run: Measurements) -> list[Bound]:
     lam, smoothness, T = run.strong_convexity, run.smoothness, _t(np.asarray(run.step))
     first = np.nan if run.gap is None else float(np.ravel(run.gap)[0])
     step = np.nan if run.line_search else run.step
@@ -763,7 +763,7 @@ def _naive(run: Run) -> list[Bound]:
     ]
 
 
-_THEOREMS: dict[str, Callable[[Run], list[Bound]]] = {
+_THEOREMS: dict[str, Callable[[Measurements], list[Bound]]] = {
     "naive": _naive,
     "repeated": _repeated,
     "residual": _residual,

@@ -24,7 +24,7 @@ from convexboost.paper import bounds
 
 
 @dataclass(frozen=True)
-class Problem:
+class SolvedProblem:
     """min R over S from f_0 = 0, solved; functions of S as coordinates in an orthonormal basis."""
 
     y: Array
@@ -44,7 +44,7 @@ class Problem:
         return float(np.linalg.norm(self.optimum))
 
 
-def make(seed: int = 0, l2: float = 0.0, n_samples: int = 40, rank: int = 6) -> Problem:
+def make(seed: int = 0, l2: float = 0.0, n_samples: int = 40, rank: int = 6) -> SolvedProblem:
     """Make and solve a random problem with sample weights."""
     rng = np.random.default_rng(seed)
     space = FunctionSpace.of(n_samples, rng.uniform(0.5, 1.5, n_samples))
@@ -53,7 +53,7 @@ def make(seed: int = 0, l2: float = 0.0, n_samples: int = 40, rank: int = 6) -> 
     basis = np.linalg.svd(atoms * root, full_matrices=False)[2][:rank] / root
     y = 2 * rng.normal(size=rank) @ basis + rng.standard_t(3, size=n_samples)
     minimum, optimum = (_dual if l2 > 0.0 else _linear_program)(y, basis, space.weight, l2)
-    return Problem(y, FiniteSet(atoms[:, :, None], space), basis, l2, minimum, optimum)
+    return SolvedProblem(y, FiniteSet(atoms[:, :, None], space), basis, l2, minimum, optimum)
 
 
 def _linear_program(y: Array, basis: Array, p: Array, l2: float) -> tuple[float, Array]:
@@ -104,7 +104,7 @@ class Recorder(Algorithm):
         return done
 
 
-def measure(problem: Problem, algorithm: str, step: Step, n_rounds: int) -> bounds.Run:
+def measure(problem: SolvedProblem, algorithm: str, step: Step, n_rounds: int) -> bounds.Measurements:
     """Run an algorithm that keeps a residual, and measure in S all that the theorems ask for."""
     recorder = Recorder({"residual": Residual, "dual_averaging": DualAveraging}[algorithm]())
     found = boost(
@@ -118,7 +118,7 @@ def measure(problem: Problem, algorithm: str, step: Step, n_rounds: int) -> boun
     x, R, g, delta, eta, h = (np.array(column) for column in zip(*recorder.rows, strict=True))
     z, g, delta = (problem.coordinates(V) for V in (x, g, delta))
     before = np.vstack([np.zeros_like(delta[:1]), delta[:-1]])
-    return bounds.Run(
+    return bounds.Measurements(
         algorithm,
         step=eta,
         h=h,
@@ -133,7 +133,7 @@ def measure(problem: Problem, algorithm: str, step: Step, n_rounds: int) -> boun
     )
 
 
-def _certificate(z: Array, R: Array, g: Array, problem: Problem) -> Array:
+def _certificate(z: Array, R: Array, g: Array, problem: SolvedProblem) -> Array:
     """Average R minus the lower bound C1 at D = d_1, or C2 where λ > 0 (uniform weights)."""
     t, lam = np.arange(1, len(R) + 1), problem.l2
     A = R - np.sum(g * z, axis=1) + lam / 2 * np.sum(z * z, axis=1)
@@ -175,7 +175,7 @@ def chains(seed: int = 0, n_rounds: int = 1000, l2: float = L2) -> list[Chain]:
     problem = make(seed)
     first = measure(problem, "residual", InverseSqrt(), 50)
     G, kappa = float(np.max(first.G)), float(bounds.kappa(np.min(first.gamma)))
-    steps: list[tuple[str, Problem, Step]] = [
+    steps: list[tuple[str, SolvedProblem, Step]] = [
         ("residual", problem, Constant(problem.d_1 / (G * np.sqrt(kappa * n_rounds)))),
         ("dual_averaging", problem, InverseSqrt(problem.d_1 / (G * np.sqrt(2 * kappa)))),
         ("residual", make(seed, l2), InverseTime()),

@@ -12,17 +12,18 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from convexboost.boosting.training import Callback
 from convexboost.core.hypotheses import add_all, merge
 from convexboost.core.model import AdditiveModel
 from convexboost.core.space import Array
 from convexboost.datasets import load
 from convexboost.estimators import ConvexBoostClassifier
-from convexboost.paper.curve import AXES, LABELS
+from convexboost.paper.curve import AXES, LABELS, NEW, PAPER, spaced_rounds
 from convexboost.paper.report.content import (
     Comparison,
     Line,
@@ -34,12 +35,8 @@ from convexboost.paper.report.content import (
     number,
     verdict,
 )
-from convexboost.paper.study import Curve, Results, Study, Unit, Watch, line_figure
+from convexboost.paper.study import Curve, Results, Study, Unit, line_figure
 
-if TYPE_CHECKING:
-    pass
-
-PAPER = ("naive", "repeated", "residual")
 FAILING, OTHERS = ("connect4", "letter"), ("pendigits", "satimage")  #: where naive fails in the paper, or not
 LEARNERS = {"class_stump": "class", "stump": "vector"}  #: what a leaf answers with
 STEPS = {"inverse_sqrt": "1/√t", "auto": "auto"}  #: the step of the paper's theorems, and the library's
@@ -56,7 +53,7 @@ WITHIN, FLOOR = "C1, within the distance", "the hinge is never negative"
 #: What the rules of the verdicts call …
 CONVERGED = 0.95  #: … converged: this share of the way from the start to the lower bound
 CLEARLY = 0.5  #: … clearly failing: less than this share
-SIMILAR = 2.0  #: … similar rates: at most so many times the weak learners
+SIMILAR = 2.0  #: … similar rates: at most this many times the weak learners
 FEWER = 0.5  #: … cycling: fewer distinct stumps than this share of those the others use
 STALLED = 0.1  #: … impeded: less than this share of what was left is gained in the second half
 
@@ -97,7 +94,7 @@ class Setting:
             "looks": LOOKS,
         } | ({"polish": self.polish, "program": self.dataset in PROGRAMS} if self.bounds else {})
         title = f"{self.dataset}, {words(self.learner, self.step)}, {self.algorithm}"
-        return Unit(self.key, title, lambda watch: train(self, watch), settings, self.weak_learners)
+        return Unit(self.key, title, lambda callback: train(self, callback), settings, self.weak_learners)
 
 
 def words(learner: str, step: str) -> str:
@@ -105,7 +102,7 @@ def words(learner: str, step: str) -> str:
     return f"{LEARNERS[learner]} stumps, {STEPS[step]}"
 
 
-def train(setting: Setting, watch: Watch) -> Curve:
+def train(setting: Setting, callback: Callback) -> Curve:
     """Train, then follow the errors along the path."""
     data = load(setting.dataset)
     X, X_test, y, y_test = data.split()
@@ -118,10 +115,10 @@ def train(setting: Setting, watch: Watch) -> Curve:
         max_weak_learners=setting.weak_learners,
         output="last",
         categorical_features=list(data.categorical),
-        callbacks=[watch],
+        callbacks=[callback],
     ).fit(X, y)
     history, path = model.history_, model.model_
-    rounds = looks(history["weak_learners"])
+    rounds = spaced_rounds(history["weak_learners"], LOOKS)
     extras = {
         "train_error": errors(path, X, np.searchsorted(model.classes_, y), rounds),
         "test_error": errors(path, X_test, np.searchsorted(model.classes_, y_test), rounds),
@@ -149,13 +146,6 @@ def train(setting: Setting, watch: Watch) -> Curve:
         facts=facts,
         extras=extras,
     )
-
-
-def looks(weak_learners: Array, count: int = LOOKS) -> NDArray[np.intp]:
-    """Choose rounds, evenly on a logarithmic axis of weak learners; the first and the last are among them."""
-    marks = np.geomspace(1.0, max(weak_learners[-1], 1.0), count)
-    rounds = np.searchsorted(weak_learners, marks * (1.0 - 1e-9))
-    return np.unique([0, *rounds.clip(max=len(weak_learners) - 1), len(weak_learners) - 1])
 
 
 def errors(model: AdditiveModel, X: Array, classes: NDArray[Any], rounds: Sequence[Any] | Any) -> Array:
@@ -247,15 +237,9 @@ against gradient evaluations and seconds.
 # --- Verdicts ----------------------------------------------------------------------------------------------
 
 
-def lowest(curve: Curve, weak_learners: float = math.inf) -> float:
-    """Return the lowest objective within so many weak learners."""
-    return float(curve["objective"][curve["weak_learners"] <= weak_learners].min())
-
-
 def needed(curve: Curve, level: float) -> float:
     """Return how many weak learners it took to get down to a level, at least 1; NaN if it never did."""
-    there = np.flatnonzero(curve["objective"] <= level)
-    return max(float(curve["weak_learners"][there[0]]), 1.0) if len(there) else math.nan
+    return max(curve.reached(level), 1.0)
 
 
 def bound_of(results: Results, dataset: str) -> float:
@@ -301,15 +285,15 @@ class Trio:
         if curve is None:
             return math.nan
         start = float(curve["objective"][0])
-        return (start - lowest(curve)) / (start - self.bound)
+        return (start - curve.lowest()) / (start - self.bound)
 
     @property
     def slowness(self) -> float:
         """Return repeated's weak learners over residual's (or the inverse, if larger), to what both reach."""
-        pair = [self.curve(algorithm) for algorithm in PAPER[1:]]
+        pair = [self.curve(algorithm) for algorithm in NEW]
         if pair[0] is None or pair[1] is None:
             return math.nan
-        level = max(lowest(curve) for curve in pair if curve is not None)
+        level = max(curve.lowest() for curve in pair if curve is not None)
         a, b = (needed(curve, level) for curve in pair if curve is not None)
         return max(a / b, b / a)
 
@@ -319,17 +303,17 @@ class Trio:
         curve = self.curve("naive")
         if curve is None:
             return math.nan
-        half, end = lowest(curve, curve["weak_learners"][-1] / 2), lowest(curve)
+        half, end = curve.lowest(curve["weak_learners"][-1] / 2), curve.lowest()
         left = half - self.bound
         return (half - end) / left if left > 0.0 else math.nan if math.isnan(left) else 1.0
 
     def least(self, name: str) -> float:
         """Return the smaller number of repeated and residual."""
-        return float(np.min([self.fact(algorithm, name) for algorithm in PAPER[1:]]))
+        return float(np.min([self.fact(algorithm, name) for algorithm in NEW]))
 
     def largest(self, name: str) -> float:
         """Return the larger number of repeated and residual."""
-        return float(np.max([self.fact(algorithm, name) for algorithm in PAPER[1:]]))
+        return float(np.max([self.fact(algorithm, name) for algorithm in NEW]))
 
 
 def verdicts(results: Results) -> list[Verdict]:
@@ -362,7 +346,7 @@ def _verdicts(results: Results, learner: str, step: str) -> Iterator[Verdict]:
     yield verdict(
         "In line with the presented convergence results, both non-smooth algorithms approach optimal "
         "training performance …",
-        *(progress(trio, algorithm, "≥", CONVERGED) for trio in failing for algorithm in PAPER[1:]),
+        *(progress(trio, algorithm, "≥", CONVERGED) for trio in failing for algorithm in NEW),
         source=source,
     )
     yield verdict(
@@ -557,15 +541,6 @@ def _figures(results: Results, dataset: str) -> list[LineFigure]:
     return found
 
 
-def _claims(results: Results) -> Table:
-    """Put the answers side by side."""
-    rows = [
-        (four[0].claim, *(verdict.text for verdict in four))
-        for four in zip(*(_verdicts(results.complete, *setting) for setting in FOUR), strict=True)
-    ]
-    return Table(("claim", *(words(*setting) for setting in FOUR)), rows)
-
-
 def _answers(results: Results) -> Table:
     """Put the comparisons behind the answers side by side."""
     marks = {True: "✓", False: "✗", None: "?"}
@@ -609,7 +584,7 @@ def _final(results: Results, dataset: str) -> Table:
                 names = ("training error", "test error", "distinct stumps")
                 told = (curve.facts.get(name, math.nan) for name in names)
                 last = (curve[name][-1] for name in AXES)
-                rows.append((*labels, lowest(curve), round(trio.progress(algorithm), 4), *told, *last))
+                rows.append((*labels, curve.lowest(), round(trio.progress(algorithm), 4), *told, *last))
     return Table(FINAL_COLUMNS, rows)
 
 
@@ -620,7 +595,7 @@ def _bounds(results: Results) -> Table:
         facts = [curve.facts for curve in curves if "bound" in curve.facts]
         if facts:
             bound = facts[0]
-            found = min(bound["reached"], *(lowest(curve) for curve in curves))
+            found = min(bound["reached"], *(curve.lowest() for curve in curves))
             start = float(curves[0]["objective"][0])
             radius = bound["radius"] if bound["bound"] == WITHIN else math.nan
             gap = found - bound["lower bound"]

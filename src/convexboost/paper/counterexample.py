@@ -21,8 +21,9 @@ from convexboost.core.space import Array, FunctionSpace
 from convexboost.learners.finite import FiniteSet
 from convexboost.losses._loss import RowLoss
 from convexboost.paper import bounds
+from convexboost.paper.curve import PAPER
 from convexboost.paper.report.content import Comparison, Line, Section, Table, Text, Verdict, verdict
-from convexboost.paper.study import Curve, Results, Study, Unit, Watch, line_figure
+from convexboost.paper.study import Curve, Results, Study, Unit, line_figure
 
 
 class Slopes(RowLoss):
@@ -49,7 +50,7 @@ class Slopes(RowLoss):
 
 
 @dataclass(frozen=True)
-class Run:
+class TwoPointRun:
     """What happened."""
 
     result: Result
@@ -68,7 +69,7 @@ def run(
     step: str | Step = "inverse_sqrt",
     start: float = 1.0,
     callbacks: Sequence[Callback] = (),
-) -> Run:
+) -> TwoPointRun:
     """Boost from f_0 = `start` at every point."""
     space = FunctionSpace.of(len(slopes))
     rows = np.arange(len(slopes))
@@ -83,12 +84,11 @@ def run(
         callbacks=callbacks,
     )
     first = result.path.truncate(0).predict(rows)
-    return Run(result, np.array([first, *result.path.staged_predict(rows)])[:, :, 0])
+    return TwoPointRun(result, np.array([first, *result.path.staged_predict(rows)])[:, :, 0])
 
 
 # --- The study ---------------------------------------------------------------------------------------------
 
-PAPER = ("naive", "repeated", "residual")
 PRINTED, NO_TIES = (2.0, 1.0), (2.0, 0.9)
 EDGE = np.sqrt(0.5)  #: of two orthogonal functions, whatever is projected
 FAR = 10.0
@@ -131,8 +131,8 @@ def _unit(algorithm: str, slopes: tuple[float, float], start: float, rounds: int
         "rounds": rounds,
     }
 
-    def run_unit(watch: Watch) -> Curve:
-        found = run(algorithm, rounds, slopes, start=start, callbacks=[watch])
+    def run_unit(callback: Callback) -> Curve:
+        found = run(algorithm, rounds, slopes, start=start, callbacks=[callback])
         return _curve(found, algorithm, slopes, settings["dataset"])
 
     title = f"{algorithm}, {settings['dataset']}, f₀ = {start:g}"
@@ -141,7 +141,7 @@ def _unit(algorithm: str, slopes: tuple[float, float], start: float, rounds: int
     return Unit(_key(algorithm, slopes, start), title, run_unit, settings, total)
 
 
-def _curve(found: Run, algorithm: str, slopes: tuple[float, float], dataset: Any) -> Curve:
+def _curve(found: TwoPointRun, algorithm: str, slopes: tuple[float, float], dataset: Any) -> Curve:
     """Averages and bounds are over x_1 … x_T, where the subgradients were taken; x_1 is the start."""
     R, points = found.objective, found.points
     T = len(R) - 1

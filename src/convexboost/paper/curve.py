@@ -22,6 +22,9 @@ LABELS = {
     "objective": "objective",
 }
 AXES = ("weak_learners", "gradient_evaluations", "seconds")
+#: The paper's algorithms: Algorithms 1, 2 and 3; the last two are new in it.
+PAPER = ("naive", "repeated", "residual")
+NEW = PAPER[1:]
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,15 @@ class Curve:
     def __getitem__(self, column: str) -> Array:
         return self.columns[column]
 
+    def lowest(self, weak_learners: float = math.inf) -> float:
+        """Return the lowest objective within a number of weak learners."""
+        return float(self["objective"][self["weak_learners"] <= weak_learners].min())
+
+    def reached(self, level: float, column: str = "weak_learners") -> float:
+        """Return the entry of a column when the objective first was at most `level`; NaN if it never was."""
+        there = np.flatnonzero(self["objective"] <= level)
+        return float(self[column][there[0]]) if len(there) else math.nan
+
     def json(self) -> dict[str, Any]:
         """Return plain values; NaN and infinities are written as text, because JSON has none."""
         return {
@@ -95,6 +107,14 @@ class Curve:
         writer.writerow(self.columns)
         writer.writerows(zip(*(np.asarray(c, float).tolist() for c in self.columns.values()), strict=True))
         return file.getvalue()
+
+
+def spaced_rounds(weak_learners: Array, count: int) -> list[int]:
+    """Choose about `count` rounds, the first and the last included, evenly on a logarithmic axis."""
+    last = len(weak_learners) - 1
+    marks = np.geomspace(1.0, max(weak_learners[-1], 1.0), count)
+    rounds = np.searchsorted(weak_learners, marks * (1.0 - 1e-9)).clip(max=last)
+    return sorted({0, last, *rounds.tolist()})
 
 
 _NOT_IN_JSON = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
@@ -145,9 +165,7 @@ def line_figure(
     x: str = "weak_learners",
     ylabel: str = "",
     best: bool = False,
-    log_x: bool = True,
     log_y: bool = True,
-    caption: str = "",
     extra: Sequence[Line] = (),
 ) -> LineFigure:
     """Draw one column of several curves, one colour per algorithm; `best`: the smallest value so far.
@@ -173,4 +191,4 @@ def line_figure(
         lines.append(Line(curve.name, curve[x][known], values, curve.algorithm, dash, others))
     words = ylabel or LABELS.get(y, y.replace("_", " "))
     xlabel = LABELS.get(x, x.replace("_", " "))
-    return LineFigure(title, [*lines, *extra], xlabel, words, log_x, log_y, caption)
+    return LineFigure(title, [*lines, *extra], xlabel, words, log_x=True, log_y=log_y)

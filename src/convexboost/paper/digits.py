@@ -2,63 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
-from convexboost.boosting.training import Callback, Record
+from convexboost.boosting.training import Callback
 from convexboost.core.space import Array
 from convexboost.estimators import ConvexBoostClassifier
-from convexboost.learners._bin_function import BinFunction
+from convexboost.paper.curve import PAPER
 from convexboost.paper.report.content import Section, Table
-from convexboost.paper.study import Curve, Results, Study, Unit, Watch, line_figure
-
-PAPER = ("naive", "repeated", "residual")
+from convexboost.paper.study import Curve, Results, Study, Unit, line_figure
 
 
-@dataclass(frozen=True)
-class Curves:
-    """One algorithm's run."""
-
-    algorithm: str
-    history: dict[str, Array]
-    train_error: Array  #: after each round, from round 1
-    test_error: Array
-    distinct_stumps: int
-
-    @classmethod
-    def of(cls, curve: Curve) -> Curves:
-        """Undo `curve`."""
-        errors = curve["train_error"][1:], curve["test_error"][1:]
-        return cls(curve.algorithm, dict(curve.columns), *errors, curve.facts["distinct stumps"])
-
-    def curve(self) -> Curve:
-        """Return the run for a study; there is no error at the start."""
-        errors = {"train_error": self.train_error, "test_error": self.test_error}
-        extras = {name: np.append(np.nan, column) for name, column in errors.items()}
-        facts = {"distinct stumps": self.distinct_stumps}
-        return Curve.of(self.history, "digits", self.algorithm, extras=extras, facts=facts)
-
-
-def compare(weak_learners: int, watch: Callable[[str, Record], Any] | None = None) -> list[Curves]:
-    """Train each algorithm with the same budget of weak learners."""
-    curves = []
-    for algorithm in PAPER:
-
-        def callback(record: Record, algorithm: str = algorithm) -> None:
-            if watch is not None:
-                watch(algorithm, record)
-
-        curves.append(train(algorithm, weak_learners, callback))
-    return curves
-
-
-def train(algorithm: str, weak_learners: int, watch: Callback) -> Curves:
-    """Train one of them."""
+def train(algorithm: str, weak_learners: int, callback: Callback) -> Curve:
+    """Train one of the paper's algorithms, and follow its errors."""
     X, y = load_digits(return_X_y=True)
     X, X_test, y, y_test = train_test_split(X, y, test_size=0.25, random_state=0, stratify=y)
     model = ConvexBoostClassifier(
@@ -68,20 +27,16 @@ def train(algorithm: str, weak_learners: int, watch: Callback) -> Curves:
         n_rounds=weak_learners,
         max_weak_learners=weak_learners,
         output="last",
-        callbacks=[watch],
+        callbacks=[callback],
     ).fit(X, y)
-    errors = _errors(model, X, y), _errors(model, X_test, y_test)
-    distinct = len({_split(h) for _, h in model.model_.terms})
-    return Curves(algorithm, model.history_, *errors, distinct)
+    errors = {"train_error": _errors(model, X, y), "test_error": _errors(model, X_test, y_test)}
+    facts = {"distinct stumps": len(np.unique(model.chosen_))}
+    return Curve.of(model.history_, "digits", algorithm, extras=errors, facts=facts)
 
 
 def _errors(model: ConvexBoostClassifier, X: Array, y: Any) -> Array:
-    return np.array([np.mean(predicted != y) for predicted in model.staged_predict(X)])
-
-
-def _split(h: Any) -> tuple[int, bytes]:
-    assert isinstance(h, BinFunction)
-    return h.feature, h.leaf_of_bin.tobytes()
+    """Return the share of wrong predictions after each round; NaN for the start."""
+    return np.array([np.nan, *(np.mean(predicted != y) for predicted in model.staged_predict(X))])
 
 
 # --- The study ---------------------------------------------------------------------------------------------
@@ -99,8 +54,8 @@ def study(weak_learners: int) -> Study:
 
 
 def _unit(algorithm: str, weak_learners: int) -> Unit:
-    def run(watch: Watch) -> Curve:
-        return train(algorithm, weak_learners, watch).curve()
+    def run(callback: Callback) -> Curve:
+        return train(algorithm, weak_learners, callback)
 
     settings = {"dataset": "digits", "algorithm": algorithm, "weak_learners": weak_learners}
     return Unit(algorithm, f"digits, {algorithm}", run, settings, weak_learners)

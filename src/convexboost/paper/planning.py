@@ -17,7 +17,7 @@ import numpy as np
 from convexboost.boosting.training import Callback, Record
 from convexboost.core.space import Array
 from convexboost.learners.network import Network
-from convexboost.paper.curve import AXES, LABELS
+from convexboost.paper.curve import AXES, LABELS, NEW, PAPER, spaced_rounds
 from convexboost.paper.report.content import (
     Block,
     Comparison,
@@ -31,21 +31,19 @@ from convexboost.paper.report.content import (
     number,
     verdict,
 )
-from convexboost.paper.study import Curve, Results, Study, Unit, Watch
+from convexboost.paper.study import Curve, Results, Study, Unit
 from convexboost.planning import Map, MaxMarginPlanner, Path, Problem, agreement, draw_paths, problem
 from convexboost.planning.problems import NOISE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-PAPER = ("naive", "repeated", "residual")
-NEW = ("repeated", "residual")
 TITLES = {"elevation": "Real terrain", "terrain": "A game level"}
 #: η_t = scale/√t.  The theorems have scale 1; costs have another unit here, so smaller ones are tried.
 SCALES = ("1", "0.1", "0.01", "0.001")
 AUTO = "auto"  #: the library's own step, shown beside them
 BUDGET, QUICK_BUDGET, DRAWS = 66, 15, 3  #: 66 weak learners are eleven rounds of `repeated`, 15 are five
-#: A run that after this share of its weak learners was never below its start, and is at so many times its
+#: A run that after this share of its weak learners was never below its start, and is at this many times its
 #: start, is stopped.  Both, because `residual` may be above its start for a while.
 GIVE_UP, FAR_ABOVE = 0.25, 2.0
 LOOKS = 7  #: how often paths are planned on the test regions, evenly on a logarithmic axis
@@ -58,7 +56,7 @@ MUCH_LESS = 0.5  #: "much less often" is at most half as often
 
 
 @dataclass(frozen=True)
-class Run:
+class PlanningRun:
     """What is trained."""
 
     problem: str
@@ -92,7 +90,7 @@ class Run:
             "max_rows": MAX_ROWS,
         }
         title = f"{TITLES[self.problem]}, draw {self.draw + 1}, {self.algorithm}, {self.words}"
-        return Unit(self.key, title, lambda watch: train(self, watch), settings, self.weak_learners)
+        return Unit(self.key, title, lambda callback: train(self, callback), settings, self.weak_learners)
 
 
 def data(name: str, quick: bool, draw: int) -> Problem:
@@ -111,7 +109,7 @@ def _data(name: str, quick: bool, draw: int) -> Problem | OSError:
         return error
 
 
-def train(run: Run, watch: Watch) -> Curve:
+def train(run: PlanningRun, callback: Callback) -> Curve:
     """Learn costs; look at the paths on the test regions after some rounds."""
     task = data(run.problem, run.quick, run.draw)
     model = MaxMarginPlanner(
@@ -124,7 +122,7 @@ def train(run: Run, watch: Watch) -> Curve:
         output="last",
         softness=task.softness,
         random_state=run.draw,
-        callbacks=[watch, _hopeless(GIVE_UP * run.weak_learners)],
+        callbacks=[callback, _hopeless(GIVE_UP * run.weak_learners)],
     ).fit(*task.train, maps_val=task.test.maps, demonstrations_val=task.test.demonstrations)
     history, path = model.history_, model.model_
     best = int(np.argmin(history["objective"]))
@@ -135,7 +133,7 @@ def train(run: Run, watch: Watch) -> Curve:
 
     columns = {name: np.full(len(history["objective"]), np.nan) for name in ("agreement", "excess")}
     before, after = plans(0), plans(best)
-    for t in looks(history["weak_learners"], best):
+    for t in sorted({best, *spaced_rounds(history["weak_learners"], LOOKS)}):
         found = before if t == 0 else after if t == best else plans(t)
         columns["agreement"][t] = np.mean(agreements(found, task.test.demonstrations))
         columns["excess"][t] = task.excess(task.test, found)
@@ -151,7 +149,7 @@ def train(run: Run, watch: Watch) -> Curve:
 
 
 def _hopeless(weak_learners: float) -> Callback:
-    """Stop a run that is far above its start, and never was below, after so many: its steps are too long."""
+    """Stop a run that is far above its start and never was below it, after this many weak learners."""
     seen: list[float] = []
 
     def stop(record: Record) -> bool:
@@ -160,13 +158,6 @@ def _hopeless(weak_learners: float) -> Callback:
         return record.weak_learners >= weak_learners and lost
 
     return stop
-
-
-def looks(weak_learners: Array, best: int) -> list[int]:
-    """Choose rounds, evenly on a logarithmic axis of weak learners; with the start, the best and the last."""
-    marks = np.geomspace(1.0, max(weak_learners[-1], 1.0), LOOKS)
-    rounds = np.searchsorted(weak_learners, marks - 1e-9).clip(max=len(weak_learners) - 1)
-    return sorted({0, best, *rounds.tolist()})
 
 
 def agreements(plans: Sequence[Sequence[Path]], demonstrations: Sequence[Sequence[Path]]) -> list[float]:
@@ -186,11 +177,6 @@ def _picture(task: Problem, before: list[list[Path]], after: list[list[Path]]) -
 # --- What a curve says -------------------------------------------------------------------------------------
 
 
-def lowest(curve: Curve) -> float:
-    """Return the lowest training objective."""
-    return float(curve["objective"].min())
-
-
 def at_best(curve: Curve, column: str) -> float:
     """Return a number in the round with the lowest training objective; NaN where there is none."""
     best = int(np.argmin(curve["objective"]))
@@ -198,7 +184,7 @@ def at_best(curve: Curve, column: str) -> float:
 
 
 @dataclass(frozen=True)
-class Plan:
+class PlanningRuns:
     """Which runs."""
 
     problems: tuple[str, ...]
@@ -207,9 +193,9 @@ class Plan:
     weak_learners: int
     quick: bool
 
-    def run(self, name: str, algorithm: str, step: str, draw: int) -> Run:
+    def run(self, name: str, algorithm: str, step: str, draw: int) -> PlanningRun:
         """Return one of them."""
-        return Run(name, algorithm, step, draw, self.weak_learners, self.quick)
+        return PlanningRun(name, algorithm, step, draw, self.weak_learners, self.quick)
 
     def units(self) -> list[Unit]:
         """Return all runs, the same draw together; the library's own step on the first draw only."""
@@ -229,7 +215,7 @@ class Plan:
     def chosen(self, results: Results, name: str, algorithm: str, draw: int) -> Curve | None:
         """Return the run with the scale that is best by training objective; None unless all are there."""
         curves = self.tried(results.complete, name, algorithm, draw)
-        return min(curves, key=lowest) if len(curves) == len(self.scales) else None
+        return min(curves, key=Curve.lowest) if len(curves) == len(self.scales) else None
 
     def all_chosen(self, results: Results, name: str, algorithm: str) -> list[Curve]:
         """Return the chosen runs of all draws that are there."""
@@ -243,7 +229,7 @@ class Plan:
 def study(quick: bool = False) -> Study:
     """Return the runs; quick: few small regions, few weak learners, one draw."""
     scales, draws, weak_learners = (SCALES[1:3], 1, QUICK_BUDGET) if quick else (SCALES, DRAWS, BUDGET)
-    plan = Plan(tuple(TITLES), scales, draws, weak_learners, quick)
+    plan = PlanningRuns(tuple(TITLES), scales, draws, weak_learners, quick)
     settings = {
         "real terrain": "the elevation grid that ships with Matplotlib; paths go right, or diagonally right",
         "a game level": "types of ground, from the data folder; paths of bounded length",
@@ -299,12 +285,12 @@ QUICK = """
 # --- Verdicts ----------------------------------------------------------------------------------------------
 
 
-def verdicts(results: Results, plan: Plan) -> list[Verdict]:
+def verdicts(results: Results, plan: PlanningRuns) -> list[Verdict]:
     """Decide what can be asked of this experiment, map by map."""
     return [found for name in plan.problems for found in _verdicts(results, plan, name)]
 
 
-def _verdicts(results: Results, plan: Plan, name: str) -> list[Verdict]:
+def _verdicts(results: Results, plan: PlanningRuns, name: str) -> list[Verdict]:
     curves = {algorithm: plan.all_chosen(results, name, algorithm) for algorithm in PAPER}
 
     def each(algorithm: str, of: Callable[[Curve], float]) -> Array:
@@ -322,7 +308,7 @@ def _verdicts(results: Results, plan: Plan, name: str) -> list[Verdict]:
         return Comparison(words, count, ">", plan.draws / 2, f"half of {plan.draws}")
 
     def needed(algorithm: str) -> Comparison:
-        new, old = (mean(a, lowest) for a in (algorithm, "naive"))
+        new, old = (mean(a, Curve.lowest) for a in (algorithm, "naive"))
         return Comparison(
             f"training objective of {algorithm}, mean over the draws", new, "<", old, "that of naive"
         )
@@ -412,7 +398,7 @@ def _explained(found: Verdict) -> Verdict:
 # --- Figures -----------------------------------------------------------------------------------------------
 
 
-def sections(results: Results, plan: Plan) -> list[Section]:
+def sections(results: Results, plan: PlanningRuns) -> list[Section]:
     """Show curves, paths and tables of each map, the step sizes, and what differs from the paper."""
     found = [section for name in plan.problems for section in _sections(results, plan, name)]
     steps: list[Block] = [Text(STEPS), *_scale_tables(results, plan)]
@@ -445,7 +431,7 @@ FIGURES = {
 }
 
 
-def _sections(results: Results, plan: Plan, name: str) -> list[Section]:
+def _sections(results: Results, plan: PlanningRuns, name: str) -> list[Section]:
     curves = {a: found for a in PAPER if (found := plan.all_chosen(results, name, a))}
     title = TITLES[name]
     if not curves:
@@ -494,7 +480,7 @@ def _tables(curves: dict[str, list[Curve]]) -> list[Table]:
     found, costs = [], []
     for algorithm, runs in curves.items():
         ends = (_best(column) for column in ("test_objective", "agreement", "excess"))
-        found.append((algorithm, spread(map(lowest, runs)), *(spread(map(of, runs)) for of in ends)))
+        found.append((algorithm, spread(map(Curve.lowest, runs)), *(spread(map(of, runs)) for of in ends)))
         edges = spread(float(np.nanmean(curve["edge"])) for curve in runs)
         used = (np.mean([curve[axis][-1] for curve in runs]) for axis in AXES)
         costs.append((algorithm, ", ".join(curve.variant for curve in runs), edges, *used))
@@ -527,7 +513,7 @@ picture shows the hidden costs, which no learner saw.
 """
 
 
-def _pictures(results: Results, plan: Plan, name: str) -> list[ImageFigure]:
+def _pictures(results: Results, plan: PlanningRuns, name: str) -> list[ImageFigure]:
     curves = {a: curve for a in PAPER if (curve := plan.chosen(results, name, a, 0)) is not None}
     try:
         task = data(name, plan.quick, 0)
@@ -573,7 +559,7 @@ def _draw_costs(map: Map, costs: Array, demonstration: Path) -> Figure:
     return found
 
 
-def _scale_tables(results: Results, plan: Plan) -> list[Table]:
+def _scale_tables(results: Results, plan: PlanningRuns) -> list[Table]:
     found = []
     for name in plan.problems:
         rows = []
@@ -581,7 +567,7 @@ def _scale_tables(results: Results, plan: Plan) -> list[Table]:
             tried: list[float] = []
             for step in (*plan.scales, AUTO):
                 keys = [plan.run(name, algorithm, step, draw).key for draw in range(plan.draws)]
-                values = [lowest(results[key]) for key in keys if key in results]
+                values = [results[key].lowest() for key in keys if key in results]
                 tried.append(float(np.mean(values)) if values else math.nan)
             rows.append((algorithm, *tried))
         columns = ("algorithm", *(f"{scale}/√t" for scale in plan.scales), "auto (first draw)")

@@ -16,12 +16,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from convexboost.boosting.training import Callback
 from convexboost.core.space import Array
 from convexboost.datasets import load, load_mslr
 from convexboost.datasets._dataset import _compact
 from convexboost.estimators import ConvexBoostRanker
 from convexboost.metrics import disagreement, ndcg
-from convexboost.paper.curve import AXES, LABELS
+from convexboost.paper.curve import AXES, LABELS, NEW, PAPER, spaced_rounds
 from convexboost.paper.report.content import (
     Block,
     Comparison,
@@ -34,10 +35,8 @@ from convexboost.paper.report.content import (
     number,
     verdict,
 )
-from convexboost.paper.study import Curve, Results, Study, Unit, Watch
+from convexboost.paper.study import Curve, Results, Study, Unit
 
-PAPER = ("naive", "repeated", "residual")
-NEW = ("repeated", "residual")
 TITLES = {"mq2008": "MQ2008", "ohsumed": "OHSUMED", "mslr": "MSLR-WEB10K"}
 #: How often a curve is measured on held-out queries, at most: in rounds that are equally far apart on a
 #: logarithmic axis.
@@ -103,7 +102,9 @@ def best_feature(dataset: str, fold: int) -> dict[str, float]:
     }
 
 
-def train(dataset: str, fold: int, algorithm: str, step: str, weak_learners: int, watch: Watch) -> Curve:
+def train(
+    dataset: str, fold: int, algorithm: str, step: str, weak_learners: int, callback: Callback
+) -> Curve:
     """Train on the training part; measure on the others in some of the rounds."""
     rows, vali, test = parts(dataset, fold)
     model = ConvexBoostRanker(
@@ -114,32 +115,20 @@ def train(dataset: str, fold: int, algorithm: str, step: str, weak_learners: int
         n_rounds=weak_learners,
         max_weak_learners=weak_learners,
         output="last",
-        callbacks=[watch],
+        callbacks=[callback],
     ).fit(rows.X, rows.y, rows.qid)
     history = model.history_
-    rounds = measured(history["weak_learners"])
+    rounds = set(spaced_rounds(history["weak_learners"], MEASURED))
     columns = _measure(model, "vali", vali, rounds) | _measure(model, "test", test, rounds)
     facts: dict[str, Any] = {
         "rows": [len(part.y) for part in (rows, vali, test)],
         "queries": [len(np.unique(part.qid)) for part in (rows, vali, test)],
         "fold": fold,
         "features": rows.X.shape[1],
-        "distinct stumps": len({_split(h) for _, h in model.model_.terms}),
+        "distinct stumps": len(np.unique(model.chosen_)),
         **best_feature(dataset, fold),
     }
     return Curve.of(history, dataset, algorithm, variant=f"fold {fold}", facts=facts, extras=columns)
-
-
-def _split(h: Any) -> tuple[int, bytes]:
-    return h.feature, h.leaf_of_bin.tobytes()
-
-
-def measured(weak_learners: Array) -> set[int]:
-    """Choose rounds that are equally far apart on a logarithmic axis of weak learners, the last included."""
-    if weak_learners[-1] < 1:
-        return set()
-    wanted = np.geomspace(1, weak_learners[-1], MEASURED)
-    return set(np.searchsorted(weak_learners, np.minimum(wanted, weak_learners[-1])).tolist())
 
 
 def _measure(model: ConvexBoostRanker, name: str, part: Part, rounds: set[int]) -> dict[str, Array]:
@@ -160,16 +149,6 @@ def _measure(model: ConvexBoostRanker, name: str, part: Part, rounds: set[int]) 
 # --- What a curve says -------------------------------------------------------------------------------------
 
 
-def lowest(curve: Curve, weak_learners: float = np.inf) -> float:
-    """Return the lowest training objective within so many weak learners."""
-    return float(curve["objective"][curve["weak_learners"] <= weak_learners].min())
-
-
-def reached(curve: Curve, level: float, column: str = "weak_learners") -> float:
-    """Return what it took to bring the training objective down to a level."""
-    return float(curve[column][np.flatnonzero(curve["objective"] <= level)[0]])
-
-
 def chosen(curve: Curve, measure: str = "disagreement") -> int:
     """Return the round with the fewest disagreements on the validation part, the first of several."""
     return int(np.nanargmin(curve[f"vali_{measure}"]))
@@ -188,8 +167,8 @@ def study(quick: bool = False) -> Study:
     n_folds, weak_learners = (2, 200) if quick else (5, 2000)
     folds = {"mq2008": n_folds, "ohsumed": n_folds}
     with_mslr = mslr_folder() is not None and not quick
-    plan = Plan(folds | ({"mslr": 1} if with_mslr else {}), weak_learners)
-    again = None if quick else Plan(folds, weak_learners, PRINTED)
+    plan = RankingRuns(folds | ({"mslr": 1} if with_mslr else {}), weak_learners)
+    again = None if quick else RankingRuns(folds, weak_learners, PRINTED)
     settings = {
         "data": ", ".join(f"{TITLES[name]} ({_count(n, 'fold')})" for name, n in plan.folds.items()),
         "loss": "ranking hinge, the mean over the pairs of a query in which one row has the higher grade",
@@ -235,7 +214,7 @@ QUICK = """
 
 
 @dataclass(frozen=True)
-class Plan:
+class RankingRuns:
     """Which data, how long, with which steps."""
 
     folds: dict[str, int]  #: by data set
@@ -256,8 +235,8 @@ class Plan:
         ]
 
     def _unit(self, dataset: str, fold: int, algorithm: str) -> Unit:
-        def run(watch: Watch) -> Curve:
-            return train(dataset, fold, algorithm, self.step, self.weak_learners, watch)
+        def run(callback: Callback) -> Curve:
+            return train(dataset, fold, algorithm, self.step, self.weak_learners, callback)
 
         settings = {
             "dataset": dataset,
@@ -302,14 +281,14 @@ def outperforms(trio: Trio, algorithm: str, measure: str) -> bool:
 
 
 def outpaces(trio: Trio, algorithm: str, weak_learners: int) -> bool:
-    """Say whether it trains further with so many weak learners than naive with all of its own."""
-    return lowest(trio[algorithm], weak_learners) < lowest(trio["naive"])
+    """Say whether its objective with few weak learners is below that of naive with all of them."""
+    return trio[algorithm].lowest(weak_learners) < trio["naive"].lowest()
 
 
 def ratio(trio: Trio, column: str) -> float:
     """Return what repeated needs for the lowest objective that both new algorithms reach, over residual."""
-    level = max(lowest(trio[algorithm]) for algorithm in NEW)
-    return reached(trio["repeated"], level, column) / reached(trio["residual"], level, column)
+    level = max(trio[algorithm].lowest() for algorithm in NEW)
+    return trio["repeated"].reached(level, column) / trio["residual"].reached(level, column)
 
 
 def distinct(trio: Trio, algorithm: str) -> float:
@@ -317,7 +296,7 @@ def distinct(trio: Trio, algorithm: str) -> float:
     return float(trio[algorithm].facts["distinct stumps"])
 
 
-def verdicts(results: Results, plan: Plan, measure: str = "disagreement") -> list[Verdict]:
+def verdicts(results: Results, plan: RankingRuns, measure: str = "disagreement") -> list[Verdict]:
     """Decide what can be asked of a ranking experiment; measure "disagreement_half": a tie is half wrong."""
     trios = {dataset: plan.trios(results, dataset) for dataset in plan.folds}
 
@@ -422,7 +401,7 @@ LEVEL = "Counted up to the lowest training objective that both reach; geometric 
 # --- Sections ----------------------------------------------------------------------------------------------
 
 
-def sections(results: Results, plan: Plan, again: Plan | None) -> list[Section]:
+def sections(results: Results, plan: RankingRuns, again: RankingRuns | None) -> list[Section]:
     """Show each data set, the folds, the other step sizes, and what is different from the paper."""
     there = results.complete
     found = [Section(TITLES[dataset], _dataset(there, plan, dataset)) for dataset in plan.folds]
@@ -433,7 +412,7 @@ def sections(results: Results, plan: Plan, again: Plan | None) -> list[Section]:
     return [*found, Section("What is different from the paper", [Text("\n".join((data, *DIFFERENCES)))])]
 
 
-def _dataset(results: Results, plan: Plan, dataset: str) -> list[Block]:
+def _dataset(results: Results, plan: RankingRuns, dataset: str) -> list[Block]:
     """Describe a data set, its curves and its table."""
     curves, title = plan.curves(results, dataset), TITLES[dataset]
     if not curves:
@@ -505,7 +484,7 @@ def _best_feature_line(curves: dict[str, list[Curve]], column: str) -> Line:
 
 
 def _tables(groups: dict[tuple[str, ...], list[Curve]]) -> list[Block]:
-    """Show the training of some groups of folds, and what came of it on the test part."""
+    """Show the training of some groups of folds, and the results on the test part."""
 
     def at(curves: list[Curve], column: str, when: Callable[[Curve], int]) -> Array:
         return np.array([c[column][when(c)] for c in curves])
@@ -514,7 +493,7 @@ def _tables(groups: dict[tuple[str, ...], list[Curve]]) -> list[Block]:
     training = [
         (
             *name,
-            spread(np.array([lowest(c) for c in curves])),
+            spread(np.array([c.lowest() for c in curves])),
             f"{np.mean([c.facts['distinct stumps'] for c in curves]):.0f}",
             f"{np.mean([c['gradient_evaluations'][-1] for c in curves]):.0f}",
         )
@@ -547,13 +526,13 @@ def spread(values: Array) -> str:
     return f"{values.mean():.4f} ± {values.std(ddof=1) / np.sqrt(len(values)):.4f}"
 
 
-def _fold_table(results: Results, plan: Plan) -> Table:
+def _fold_table(results: Results, plan: RankingRuns) -> Table:
     """Return what the verdicts count."""
     rows = []
     for dataset in plan.folds:
         for fold, trio in enumerate(plan.trios(results, dataset), start=1):
             found = [trio.get(algorithm) for algorithm in PAPER]
-            low = [np.nan if c is None else lowest(c) for c in found]
+            low = [np.nan if c is None else c.lowest() for c in found]
             wrong = [np.nan if c is None else float(c["test_disagreement"][chosen(c)]) for c in found]
             feature = next((float(c.facts["its disagreement"]) for c in trio.values()), np.nan)
             rows.append((TITLES[dataset], fold, *low, *wrong, feature))
@@ -561,10 +540,10 @@ def _fold_table(results: Results, plan: Plan) -> Table:
     return Table(("data", "fold", *names, "test: best feature"), rows)
 
 
-def _extremes(results: Results, plan: Plan) -> Table:
+def _extremes(results: Results, plan: RankingRuns) -> Table:
     """Count the folds in which an algorithm is the best or the worst."""
     measures: dict[str, Callable[[Curve], float]] = {
-        "training objective": lowest,
+        "training objective": Curve.lowest,
         "test disagreement": lambda c: float(c["test_disagreement"][chosen(c)]),
     }
     rows = []
@@ -581,7 +560,7 @@ def _extremes(results: Results, plan: Plan) -> Table:
     return Table(("data", "measure", *columns), rows)
 
 
-def _otherwise(results: Results, plan: Plan, again: Plan | None) -> list[Block]:
+def _otherwise(results: Results, plan: RankingRuns, again: RankingRuns | None) -> list[Block]:
     """Return the answers with other choices, and what they rest on."""
     answers = {
         "as above": verdicts(results, plan),

@@ -76,7 +76,7 @@ class Median:
         step: Step,
         n_rounds: int,
         weak_learners: int | None = None,
-    ) -> Curve:
+    ) -> GapCurve:
         """Boost, and keep the gaps of the evaluated points."""
         found = boost(
             OneSided().bind(self.y, self.space).with_l2(self.l2),
@@ -89,11 +89,11 @@ class Median:
             random_state=0,
         ).history
         gap = found["objective"][:-1] - self.minimum
-        return Curve(found["weak_learners"][1:], found["edge"][1:], gap)
+        return GapCurve(found["weak_learners"][1:], found["edge"][1:], gap)
 
 
 @dataclass(frozen=True)
-class Curve:
+class GapCurve:
     """A run: the weak learners trained after round t, and the gap at x_t, where its subgradient was taken."""
 
     weak_learners: Array
@@ -168,7 +168,7 @@ class Floor:
 
     edge: float
     floor: float  #: no step sizes bring `naive` below it
-    curves: dict[str, Curve]
+    curves: dict[str, GapCurve]
 
 
 def floor(edge: float = 0.5, n_samples: int = 64, weak_learners: int = 4000) -> Floor:
@@ -191,7 +191,7 @@ class Efficiency:
     """Average gaps of the algorithms under one budget of weak learners; `threshold` is one run per point."""
 
     edge: float
-    curves: dict[str, Curve]
+    curves: dict[str, GapCurve]
     threshold: list[tuple[int, int, float]]  #: (weak learners, subgradients, average gap)
 
     def slope(self, name: str) -> float:
@@ -207,7 +207,7 @@ def efficiency(
     """η = a/√t with the best a at the end of the budget; 2/(λt) and 1/(λt) where λ > 0."""
     problem = Median.of(n_samples, 0, l2)
 
-    def run(algorithm: Algorithm, steps: Sequence[Step]) -> Curve:
+    def run(algorithm: Algorithm, steps: Sequence[Step]) -> GapCurve:
         H = Scatter(problem.space, edge)
         runs = [problem.run(H, algorithm, step, weak_learners, weak_learners) for step in steps]
         return min(runs, key=lambda curve: float(curve.average[-1]))

@@ -6,15 +6,15 @@ A `Study` has units; each unit trains one model and returns a `Curve`.  An exper
     def sections(results: Results) -> list[Section]: ...     # figures and tables
     def verdicts(results: Results) -> list[Verdict]: ...     # the paper's claims
 
-and hands the last two to its `Study`.  A unit (`watch` is a callback for `boost` or an estimator):
+and hands the last two to its `Study`.  A unit (`callback` is a callback for `boost` or an estimator):
 
-    def run(watch):
-        model = ConvexBoostClassifier(..., callbacks=[watch]).fit(X, y)
+    def run(callback):
+        model = ConvexBoostClassifier(..., callbacks=[callback]).fit(X, y)
         errors = {"test_error": ...}  # one number per round, NaN where it was not computed
         return Curve.of(model.history_, "letter", "residual", extras=errors, facts={"distinct stumps": 40})
 
 Sections, figures and verdicts come from `paper.report.content`; curves are drawn by `line_figure`.
-`sections` and `verdicts` get whatever is there: `results.fact(key, name)` is NaN for a missing run (and
+`sections` and `verdicts` get the runs that exist: `results.fact(key, name)` is NaN for a missing run (and
 the verdict then "not decided"), and an interrupted curve may lack extra columns and facts.
 
 `Study.run` writes each finished unit to OUT/runs/STUDY/KEY.FINGERPRINT.json and skips those already there.
@@ -39,7 +39,7 @@ from typing import Any
 import numpy as np
 
 import convexboost
-from convexboost.boosting.training import Record
+from convexboost.boosting.training import Callback, Record
 from convexboost.paper.curve import LABELS, Curve, Results, line_figure, plain
 from convexboost.paper.report.content import Block, Report, Section, Table, Text, Verdict, VerdictList
 from convexboost.paper.report.environment import commit, environment, now
@@ -51,16 +51,13 @@ __all__ = [
     "Outcome",
     "Progress",
     "Results",
-    "State",
     "Study",
     "Unit",
-    "Watch",
+    "UnitState",
     "compose",
     "line_figure",
     "publish",
 ]
-
-Watch = Callable[[Record], Any]
 
 
 @dataclass(frozen=True)
@@ -73,7 +70,7 @@ class Unit:
 
     key: str
     title: str
-    run: Callable[[Watch], Curve]
+    run: Callable[[Callback], Curve]
     settings: Mapping[str, Any]
     weak_learners: int
 
@@ -89,7 +86,7 @@ class Unit:
 
 
 class Progress:
-    """What is told while a study runs; this one says nothing."""
+    """Reports the progress of a study; this one prints nothing."""
 
     def begin(self, unit: Unit) -> None:
         """A unit begins."""
@@ -97,13 +94,13 @@ class Progress:
     def record(self, unit: Unit, record: Record) -> None:
         """A round is done."""
 
-    def end(self, unit: Unit, state: State) -> None:
+    def end(self, unit: Unit, state: UnitState) -> None:
         """A unit has ended, or was there already."""
 
 
 @dataclass(frozen=True)
-class State:
-    """How it went with a unit."""
+class UnitState:
+    """How far a unit got."""
 
     words: str  #: "done", "taken from an earlier run", "interrupted", "failed" or "not begun"
     seconds: float = math.nan
@@ -112,15 +109,15 @@ class State:
 
 
 DONE, REUSED, INTERRUPTED, FAILED = "done", "taken from an earlier run", "interrupted", "failed"
-NOT_BEGUN = State("not begun")
+NOT_BEGUN = UnitState("not begun")
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a study."""
+    """The results of a study, and how far each unit got."""
 
     results: Results
-    states: dict[str, State]  #: by key, of every unit
+    states: dict[str, UnitState]  #: by key, of every unit
     interrupted: bool
 
     @property
@@ -185,30 +182,30 @@ class Study:
 
     def _attempt(
         self, unit: Unit, out: Path, progress: Progress, asked: list[bool]
-    ) -> tuple[Curve | None, State]:
+    ) -> tuple[Curve | None, UnitState]:
         began, records = time.perf_counter(), list[Record]()
 
-        def watch(record: Record) -> bool:
+        def callback(record: Record) -> bool:
             records.append(record)
             progress.record(unit, record)
             return bool(asked)  # a true value stops the training
 
         try:
-            curve: Curve | None = unit.run(watch)
+            curve: Curve | None = unit.run(callback)
         except KeyboardInterrupt:
             asked.append(True)
             curve = None
         except Exception as error:
-            return None, State(FAILED, time.perf_counter() - began, _made(), _why(error))
+            return None, UnitState(FAILED, time.perf_counter() - began, _made(), _why(error))
         seconds = time.perf_counter() - began
-        if asked:  # `boost` ends in peace when it is interrupted, so `curve` may be there
+        if asked:  # `boost` returns when it is interrupted, so there may be a curve
             if curve is None:
                 curve = _so_far(unit, records)
             if curve is None:
-                return None, State(INTERRUPTED, seconds, _made())
+                return None, UnitState(INTERRUPTED, seconds, _made())
             curve = replace(curve, partial=True)
         assert curve is not None
-        state = State(INTERRUPTED if asked else DONE, seconds, _made())
+        state = UnitState(INTERRUPTED if asked else DONE, seconds, _made())
         _save(self.path(out, unit, partial=bool(asked)), unit, curve, state)
         if not asked:
             self.path(out, unit, partial=True).unlink(missing_ok=True)
@@ -282,7 +279,7 @@ def _made() -> str:
     return f"{now()}, {here}" if here else now()
 
 
-def _save(path: Path, unit: Unit, curve: Curve, state: State) -> None:
+def _save(path: Path, unit: Unit, curve: Curve, state: UnitState) -> None:
     told = {
         "key": unit.key,
         "settings": plain(unit.settings),
@@ -293,11 +290,11 @@ def _save(path: Path, unit: Unit, curve: Curve, state: State) -> None:
     write_atomically(path, json.dumps(told, allow_nan=False))
 
 
-def _load(path: Path) -> tuple[Curve | None, State]:
+def _load(path: Path) -> tuple[Curve | None, UnitState]:
     """Read a finished unit; a file that cannot be read does not count."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-        return Curve.from_json(found["curve"]), State(REUSED, found["seconds"], found["made"])
+        return Curve.from_json(found["curve"]), UnitState(REUSED, found["seconds"], found["made"])
     except (OSError, ValueError, KeyError, TypeError):
         return None, NOT_BEGUN
 

@@ -11,7 +11,7 @@ from scipy import ndimage
 
 from convexboost.core.space import Array
 
-#: Distances to a terrain type stop counting here, in cells; so far away is also a type that is nowhere.
+#: Distances to a terrain type are cut off here, in cells; a type that does not occur is this far away.
 FAR = 16.0
 #: Side of the neighbourhoods for roughness and for relative height, in cells.
 NEAR, AROUND = 5, 21

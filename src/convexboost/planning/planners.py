@@ -140,7 +140,7 @@ class Monotone:
 
 @dataclass(frozen=True)
 class Horizon:
-    """Walks of at most so many moves to neighbouring cells.  A walk may visit a cell more than once.
+    """Walks of at most `steps` moves to neighbouring cells.  A walk may visit a cell more than once.
 
     There are finitely many such walks, and value iteration over the moves that are left finds the cheapest
     for any costs.  Where costs are negative it walks to and fro as long as it may; costs that were learned
@@ -153,7 +153,7 @@ class Horizon:
     neighbours : {8, 4}
         With or without diagonal moves.
     exactly : bool
-        Make exactly so many moves, instead of at most.
+        Make exactly `steps` moves, instead of at most.
 
     """
 

@@ -90,7 +90,8 @@ def _elevation(quick: bool, seed: int) -> Problem:
     tops = range(12, 277, 66)
     # Columns below 252 train, columns from 276 test: features look 10 cells far.
     train, test = product(tops, (12, 76, 140, 204)), product(tops, (276, 340))
-    return _make("elevation", whole, size, count, train, test, Monotone(), terrain_cost, quick, seed)
+    regions = _Regions(whole, size, *_few(train, test, quick))
+    return regions.problem("elevation", count, Monotone(), terrain_cost, seed)
 
 
 def _terrain(quick: bool, seed: int) -> Problem:
@@ -101,7 +102,8 @@ def _terrain(quick: bool, seed: int) -> Problem:
     tops = range(28, 173, 48)
     # Columns below 112 train, columns from 132 test: distances reach 16 cells far.
     train, test = product(tops, (28, 72)), product(tops, (132, 176))
-    return _make("terrain", whole, size, count, train, test, Horizon(), type_cost, quick, seed)
+    regions = _Regions(whole, size, *_few(train, test, quick))
+    return regions.problem("terrain", count, Horizon(), type_cost, seed)
 
 
 PROBLEMS = {"elevation": _elevation, "terrain": _terrain}
@@ -125,30 +127,38 @@ def problem(name: str, quick: bool = False, seed: int = 0) -> Problem:
     return PROBLEMS[name](quick, seed)
 
 
-def _make(
-    name: str,
-    whole: Map,
-    size: int,
-    count: int,
-    train: Iterable[Corner],
-    test: Iterable[Corner],
-    planner: Planner,
-    cost: Callable[[Map], Array],
-    quick: bool,
-    seed: int,
-) -> Problem:
-    rng = np.random.default_rng(seed)
+def _few(train: Iterable[Corner], test: Iterable[Corner], quick: bool) -> list[list[Corner]]:
+    return [list(islice(train, 3 if quick else None)), list(islice(test, 2 if quick else None))]
 
-    def show(corners: Iterable[Corner]) -> Shown:
-        maps = [whole.region((top, top + size), (left, left + size)) for top, left in corners]
-        return Shown(
-            maps,
-            [demonstrate(map, cost, _across(map, count, planner, rng), planner, NOISE, rng) for map in maps],
-        )
 
-    if quick:
-        train, test = islice(train, 3), islice(test, 2)
-    return Problem(name, show(train), show(test), planner, cost)
+@dataclass(frozen=True)
+class _Regions:
+    """Square regions of a map, given by their corners."""
+
+    whole: Map
+    size: int
+    train: list[Corner]
+    test: list[Corner]
+
+    def problem(
+        self, name: str, count: int, planner: Planner, cost: Callable[[Map], Array], seed: int
+    ) -> Problem:
+        """Draw `count` demonstrations on each region."""
+        rng = np.random.default_rng(seed)
+
+        def show(corners: list[Corner]) -> Shown:
+            maps = [
+                self.whole.region((top, top + self.size), (left, left + self.size)) for top, left in corners
+            ]
+            return Shown(
+                maps,
+                [
+                    demonstrate(map, cost, _across(map, count, planner, rng), planner, NOISE, rng)
+                    for map in maps
+                ],
+            )
+
+        return Problem(name, show(self.train), show(self.test), planner, cost)
 
 
 def _across(map: Map, count: int, planner: Planner, rng: np.random.Generator) -> list[tuple[Cell, Cell]]:

@@ -26,7 +26,7 @@ from convexboost.paper.classification import (
     Setting,
     Trio,
 )
-from convexboost.paper.curve import LABELS, Curve, Results
+from convexboost.paper.curve import LABELS, Curve, Results, spaced_rounds
 from convexboost.paper.report.content import NOT_DECIDED, NOT_REPRODUCED, REPRODUCED, LineFigure
 from convexboost.paper.report.page import write
 from convexboost.paper.study import compose
@@ -55,7 +55,7 @@ def test_errors_are_those_of_staged_predictions(learner, algorithm):
     X, y = load_digits(return_X_y=True)
     X, y = np.floor(X[:400] / 4), y[:400]  # with some features as categories
     model = fitted(learner, algorithm, X[:200], y[:200], categorical_features=[10, 20, 30])
-    rounds = classification.looks(model.history_["weak_learners"], 12)
+    rounds = spaced_rounds(model.history_["weak_learners"], 12)
     found = classification.errors(model.model_, X[200:], y[200:], rounds)
     staged = [np.mean(predicted != y[200:]) for predicted in model.staged_predict(X[200:])]
     assert len(found) == len(staged) + 1
@@ -64,18 +64,20 @@ def test_errors_are_those_of_staged_predictions(learner, algorithm):
         assert t == 0 or error == pytest.approx(expected, abs=1 / 400, nan_ok=True)
 
 
-@pytest.mark.parametrize("counts", [np.arange(1001), np.cumsum(np.arange(46)), [0], [0, 1]])
-@pytest.mark.parametrize("count", [5, 100])
-def test_looks_are_few_and_even_on_a_logarithmic_axis(counts, count):
+@pytest.mark.parametrize("counts", [np.arange(1001), np.cumsum(np.arange(46)), [0], [0, 1], [0, 1, 3]])
+@pytest.mark.parametrize("count", [5, 7, 80])
+def test_spaced_rounds_are_few_and_even_on_a_logarithmic_axis(counts, count):
     counts = np.asarray(counts, float)
-    rounds = classification.looks(counts, count)
-    assert rounds[0] == 0
-    assert rounds[-1] == len(counts) - 1
+    rounds = spaced_rounds(counts, count)
+    last = len(counts) - 1
+    assert {0, min(1, last), last} <= set(rounds)
+    assert rounds == sorted(set(rounds))
     assert len(rounds) <= count + 2
-    assert (np.diff(rounds) > 0).all()
     for t in rounds[1:-1]:  # the first round with at least as many weak learners as some mark
         marks = np.geomspace(1.0, counts[-1], count)
         assert ((marks > counts[t - 1] * (1 - 1e-9)) & (marks <= counts[t] * (1 + 1e-9))).any()
+    steps = np.diff(np.log(counts[rounds[1:]]))
+    assert (steps < max(2 * np.log(max(counts[-1], 1.0)) / (count - 1), np.log(3)) + 1e-9).all()
 
 
 def test_distinct_counts_what_was_seen():

@@ -9,12 +9,13 @@ import pytest
 from convexboost.datasets import _files
 from convexboost.learners.network import Network
 from convexboost.paper import planning
-from convexboost.paper.planning import NEW, PAPER, REASONS, Plan
+from convexboost.paper.curve import NEW, PAPER
+from convexboost.paper.planning import REASONS, PlanningRuns
 from convexboost.paper.report.content import NOT_DECIDED, NOT_REPRODUCED, REPRODUCED, ImageFigure, Table
 from convexboost.paper.study import LABELS, Curve, Results, compose
 from convexboost.planning import MaxMarginPlanner, problem
 
-PLAN = Plan(("elevation", "terrain"), ("0.1", "0.01"), 3, 10, True)
+PLAN = PlanningRuns(("elevation", "terrain"), ("0.1", "0.01"), 3, 10, True)
 
 
 # --- made-up results ---------------------------------------------------------------------------------------
@@ -176,17 +177,6 @@ def test_draws_that_were_looked_at_in_different_rounds():
     one.columns["agreement"][1] = 0.5
     line = planning.mean_line("naive", [one, other], "agreement")
     np.testing.assert_allclose(line.points, ([0, 5, 10], [0.3, 0.5, 0.6]))
-
-
-@pytest.mark.parametrize("learners", [[0], [0, 1], [0, 1, 3, 6, 10], list(range(67))])
-def test_looks(learners):
-    last = len(learners) - 1
-    for best in {0, last // 2, last}:
-        rounds = planning.looks(np.array(learners, float), best)
-        assert {0, best, last} <= set(rounds)
-        assert rounds == sorted(set(rounds))
-        assert rounds[-1] == last
-        assert len(rounds) <= planning.LOOKS + 2
 
 
 def test_a_draw_has_other_demonstrations_on_the_same_maps():

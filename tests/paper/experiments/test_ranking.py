@@ -7,7 +7,8 @@ import pytest
 
 from convexboost.metrics import disagreement, ndcg
 from convexboost.paper import ranking
-from convexboost.paper.ranking import Plan
+from convexboost.paper.curve import spaced_rounds
+from convexboost.paper.ranking import RankingRuns
 from convexboost.paper.report.content import (
     NOT_DECIDED,
     NOT_REPRODUCED,
@@ -20,7 +21,7 @@ from convexboost.paper.study import LABELS, Curve, Results
 
 # --- Verdicts, on made-up results ---------------------------------------------------------------------------
 
-PLAN = Plan({"mq2008": 3, "ohsumed": 2}, 1000)
+PLAN = RankingRuns({"mq2008": 3, "ohsumed": 2}, 1000)
 
 
 def made(algorithm, objective, evaluations=1000, test=0.3, stumps=500, learners=1000):
@@ -114,7 +115,7 @@ def test_extremes_are_counted():
 
 
 def test_the_other_steps_have_their_own_runs():
-    again = Plan(PLAN.folds, PLAN.weak_learners, ranking.PRINTED)
+    again = RankingRuns(PLAN.folds, PLAN.weak_learners, ranking.PRINTED)
     keys = [{unit.key for unit in plan.units()} for plan in (PLAN, again)]
     assert not keys[0] & keys[1]
     assert len(keys[0] | keys[1]) == 2 * 3 * 5
@@ -143,24 +144,11 @@ def test_ties_may_count_half():
 
 def test_what_it_took():
     curve = made("repeated", 0.0, evaluations=10)  # falls by a tenth for 100 weak learners
-    assert ranking.lowest(curve) == 0.0
-    assert ranking.lowest(curve, 299) == pytest.approx(0.8)
-    assert ranking.lowest(curve, 300) == pytest.approx(0.7)
-    assert ranking.reached(curve, 0.75) == 300
-    assert ranking.reached(curve, 0.75, "gradient_evaluations") == 3
-
-
-@pytest.mark.parametrize("rounds", [0, 1, 2, 50, 2000])
-@pytest.mark.parametrize("repeated", [False, True])
-def test_measured_rounds(rounds, repeated):
-    learners = np.cumsum(np.arange(rounds + 1)) if repeated else np.arange(rounds + 1)
-    found = ranking.measured(learners.astype(float))
-    assert len(found) <= ranking.MEASURED
-    assert found <= set(range(1, rounds + 1))
-    if rounds:
-        assert {1, rounds} <= found
-        steps = np.diff(np.log(learners[sorted(found)]))
-        assert (steps < max(2 * np.log(learners[-1]) / ranking.MEASURED, np.log(3) + 1e-9)).all()
+    assert curve.lowest() == 0.0
+    assert curve.lowest(299) == pytest.approx(0.8)
+    assert curve.lowest(300) == pytest.approx(0.7)
+    assert curve.reached(0.75) == 300
+    assert curve.reached(0.75, "gradient_evaluations") == 3
 
 
 def test_mean_line():
@@ -228,7 +216,7 @@ def test_a_run_measures_what_it_says(small, algorithm):
     model = ranking.ConvexBoostRanker(
         learner="stump", algorithm=algorithm, n_rounds=60, max_weak_learners=60, output="last"
     ).fit(*small[0])
-    rounds = ranking.measured(curve["weak_learners"])
+    rounds = set(spaced_rounds(curve["weak_learners"], ranking.MEASURED)) - {0}
     for name, held_out in (("vali", small[1]), ("test", small[2])):
         for t, scores in enumerate([None, *model.staged_predict(held_out.X)]):
             told = [curve[f"{name}_{m}"][t] for m in ("disagreement", "disagreement_half", "ndcg")]

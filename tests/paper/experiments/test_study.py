@@ -343,7 +343,7 @@ def test_a_partial_curve_decides_nothing(tmp_path):
     s = made([Worker().unit("a")], verdicts)
     for partial, text in ((False, REPRODUCED), (True, NOT_DECIDED)):
         outcome = study.Outcome(
-            Results(a=curve(facts={"n": 1}, partial=partial)), {"a": study.State(study.DONE)}, False
+            Results(a=curve(facts={"n": 1}, partial=partial)), {"a": study.UnitState(study.DONE)}, False
         )
         (found,) = compose("t", "", [(s, outcome)], "", 0.0).verdicts
         assert found.text == text

@@ -11,7 +11,7 @@ import pytest
 
 from convexboost.paper import counterexample
 from convexboost.paper.report.page import write
-from convexboost.paper.study import State, compose
+from convexboost.paper.study import UnitState, compose
 
 from .browser import CHROMIUM, HOW, Browser
 from .pages import HOSTILE, REPORT
@@ -33,7 +33,7 @@ def reports(tmp_path_factory):
     study = counterexample.study(quick=True)
     outcome = study.run(out)
     del outcome.results["residual-no-ties"]
-    outcome.states["residual-no-ties"] = State("interrupted")
+    outcome.states["residual-no-ties"] = UnitState("interrupted")
     real = compose("The counter-example", "A lead.", [(study, outcome)], "convexboost reproduce", 1.0)
     return {"made up": write(REPORT, out / "made-up"), "real": write(real, out / "real")}
 

@@ -8,7 +8,6 @@ plotly.js is embedded once; a content security policy keeps the page from asking
 from __future__ import annotations
 
 import base64
-import io
 import json
 import os
 import re
@@ -107,7 +106,7 @@ class _Page:
     def html(self) -> str:
         from plotly.offline import get_plotlyjs
 
-        report, here = self.report, files("convexboost.inspection")
+        report, here = self.report, files("convexboost.paper.report")
         body = "\n".join(self._section(i, section) for i, section in enumerate(report.sections))
         data = json.dumps(self.plots, allow_nan=False, ensure_ascii=False).replace("<", "\\u003c")
         library = f"<script>{get_plotlyjs()}</script>" if self.plots else ""
@@ -203,9 +202,7 @@ class _Page:
     def _plot(self, figure: LineFigure) -> str:
         name, k = f"figures/{file_name(figure.title, self.names)}", len(self.plots)
         self.plots.append(figures.plotly(figure, self.palette))
-        picture = figures.draw(figure, self.palette)
-        picture.savefig(self.out / f"{name}.png", dpi=150)
-        picture.savefig(self.out / f"{name}.svg")
+        figures.save(figures.draw(figure, self.palette), self.out / name)
         figures.write_csv(figure, self.out / f"{name}.csv")
         hidden = (
             "Values of 0 or below are not shown on a logarithmic axis." if figures.is_hidden(figure) else ""
@@ -222,11 +219,9 @@ class _Page:
 </figure>"""
 
     def _image(self, figure: ImageFigure) -> str:
-        name, picture, buffer = f"figures/{file_name(figure.title, self.names)}", figure.draw(), io.BytesIO()
-        picture.savefig(buffer, dpi=150, format="png")
-        picture.savefig(self.out / f"{name}.svg")
-        (self.out / f"{name}.png").write_bytes(buffer.getvalue())
-        data = base64.b64encode(buffer.getvalue()).decode()
+        name = f"figures/{file_name(figure.title, self.names)}"
+        figures.save(figure.draw(), self.out / name)
+        data = base64.b64encode((self.out / f"{name}.png").read_bytes()).decode()
         return f"""<figure class="image">
 <figcaption>{escape(figure.title)}</figcaption>
 <img alt="{escape(figure.title)}" src="data:image/png;base64,{data}">

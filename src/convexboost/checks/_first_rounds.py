@@ -11,27 +11,27 @@ import numpy as np
 
 from convexboost.checks._declared import UNUSED, USE, has_weights
 from convexboost.checks._mistakes import look
+from convexboost.checks._probe import CLOSE, DEFINED, ROUNDING, STABLE, Probe, edge_of_finite, quiet
 from convexboost.checks._report import DoubtfulError, LossError, LossWarning
-from convexboost.checks._trial import CLOSE, DEFINED, ROUNDING, STABLE, Trial, edge_of_finite, quiet
 from convexboost.core.gradients import Gradient
 from convexboost.core.space import Array
 from convexboost.losses._loss import Loss
 from convexboost.losses._objective import BoundLoss
 
 #: Evaluations of a fit that are compared.
-WATCHED = 5
+COMPARED = 5
 DETAILS = "Run check_loss(loss, y) for details."
 
 
-def watch(objective: BoundLoss, loss: Loss | None = None) -> BoundLoss:
+def guarded(objective: BoundLoss, loss: Loss | None = None) -> BoundLoss:
     """Check a user's loss before training (`LossError`), and compare the evaluations of the first rounds.
 
     Objectives without code of a user are returned as they are.  The estimators do this by themselves; for
-    `boost`: ``boost(watch(objective), hypotheses)``.  The link of `loss` is checked too.
+    `boost`: ``boost(guarded(objective), hypotheses)``.  The link of `loss` is checked too.
     """
     if not objective.is_custom:
         return objective
-    trial = Trial(objective, None, np.random.default_rng(0), thorough=False)
+    probe = Probe(objective, None, np.random.default_rng(0), thorough=False)
     doubts, noise = [], ROUNDING
     try:
         with quiet():
@@ -40,12 +40,12 @@ def watch(objective: BoundLoss, loss: Loss | None = None) -> BoundLoss:
         doubts.append(f"{doubt} {DETAILS}")
     except LossError as mistake:
         raise LossError(f"{mistake} {DETAILS}") from None
-    watched = replace(objective, observer=Observer(trial, noise, warned=bool(doubts)))
+    observed = replace(objective, observer=FirstRounds(probe, noise, warned=bool(doubts)))
     if not objective.uses_weights and has_weights(objective):
-        doubts.append(f"{trial.who}: {UNUSED.format('but `sample_weight` is given')}. {USE}")
+        doubts.append(f"{probe.who}: {UNUSED.format('but `sample_weight` is given')}. {USE}")
     for message in doubts:
         warnings.warn(message, LossWarning, stacklevel=4)
-    return watched
+    return observed
 
 
 class Evaluation(NamedTuple):
@@ -56,12 +56,12 @@ class Evaluation(NamedTuple):
     G: Array
 
 
-class Observer:
+class FirstRounds:
     """Compares the first evaluations of an objective with each other."""
 
-    def __init__(self, trial: Trial, noise: float, warned: bool) -> None:
-        self.who, self.name, self.noise, self.warned = trial.who, trial.name, noise, warned
-        self.left = WATCHED
+    def __init__(self, probe: Probe, noise: float, warned: bool) -> None:
+        self.who, self.name, self.noise, self.warned = probe.who, probe.name, noise, warned
+        self.left = COMPARED
         self._last: Evaluation | None = None
 
     def __call__(self, objective: BoundLoss, F: Array, value: float, gradient: Gradient) -> None:

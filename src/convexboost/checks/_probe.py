@@ -1,4 +1,4 @@
-"""A loss on trial: where it was asked, what it said, and how exact that is."""
+"""A probe of a loss: the points where it was evaluated, the results, and how exact they are."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Slope:
         return np.where(fine, miss / (np.abs(self.claimed) + np.abs(self.middle) + 1e-300), 0.0)
 
 
-class Trial:
+class Probe:
     """A bound loss as one or more pieces, each a function of its own scores.
 
     A piece is a row of a row loss, with the row's own gradient; or all rows at once, with ordinary partial
