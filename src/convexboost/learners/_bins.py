@@ -166,7 +166,7 @@ class BinMapper(Mapper):
         n_threads: int = 1,
     ) -> BinMapper:
         """Choose the bins of each column of `X` (an array or a CSC matrix)."""
-        rows, n_rows, weight = None, X.shape[0], space.weight
+        rows, n_rows, weight = None, X.shape[0], space.whole[0]
         if n_rows > MAX_QUANTILE_ROWS and not sp.issparse(X) and not categorical.any():
             rows, n_rows = _spread_rows(n_rows), MAX_QUANTILE_ROWS
             weight = weight[rows]

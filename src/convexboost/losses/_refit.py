@@ -281,7 +281,7 @@ def roots(
         below = (slope <= rounding) & ~found  # rounding must not decide whether a root was met
         low, low_slope = np.where(below, at, low), np.where(below, slope, low_slope)
         high, high_slope = np.where(below, high, at), np.where(below, high_slope, slope)
-        found |= below & (slope >= enough)
+        found |= below & (slope >= enough - rounding)
         with np.errstate(all="ignore"):
             share = (low_slope - enough / 2.0) / (low_slope - high_slope)
             inside = low + np.clip(np.nan_to_num(share, nan=0.5), 0.1, 0.9) * (high - low)

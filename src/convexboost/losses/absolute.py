@@ -35,7 +35,7 @@ class Absolute(RowLoss):
 
     def best_constant(self, y: Any, n_outputs: int, space: FunctionSpace) -> Array:
         """Return the weighted median."""
-        return weighted_quantile(y, space.weight, 0.5)
+        return weighted_quantile(y, space.whole[0], 0.5)
 
     def prox(self, F: Array, y: Any, size: float) -> Array:
         """Move towards y by at most `size`."""

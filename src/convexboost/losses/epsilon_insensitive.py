@@ -50,7 +50,7 @@ class EpsilonInsensitive(RowLoss):
         max(0, |r| − ε) = ½ |r − ε| + ½ |r + ε| − ε, so they are the medians of all y − ε and y + ε.
         """
         ends = np.vstack([y - self.epsilon, y + self.epsilon])
-        weight = np.tile(space.weight, 2)
+        weight = np.tile(space.whole[0], 2)
         return (weighted_quantile(ends, weight, 0.5) - weighted_quantile(-ends, weight, 0.5)) / 2.0
 
     def prox(self, F: Array, y: Any, size: float) -> Array:

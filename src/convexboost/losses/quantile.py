@@ -46,7 +46,7 @@ class Quantile(RowLoss):
 
     def best_constant(self, y: Any, n_outputs: int, space: FunctionSpace) -> Array:
         """Return the weighted quantile."""
-        return weighted_quantile(y, space.weight, self.quantile)
+        return weighted_quantile(y, space.whole[0], self.quantile)
 
     def prox(self, F: Array, y: Any, size: float) -> Array:
         """Move towards y, by at most `size` times the slope."""

@@ -69,7 +69,7 @@ class Quantiles(RowLoss):
 
     def best_constant(self, y: Any, n_outputs: int, space: FunctionSpace) -> Array:
         """Return the weighted quantiles."""
-        return np.concatenate([weighted_quantile(y, space.weight, q) for q in self.quantiles])
+        return np.concatenate([weighted_quantile(y, space.whole[0], q) for q in self.quantiles])
 
     def prox(self, F: Array, y: Any, size: float) -> Array:
         """Move towards y, by at most `size` times the slope."""
