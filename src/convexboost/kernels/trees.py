@@ -137,7 +137,7 @@ def add_histogram(features, rows, begin, end, out):
     if width == 2 and n_features < NARROW:
         _add_pairs(codes, shift, V, order, begin, end, out)
         return
-    block, plain = np.empty((BLOCK, n_features), np.uint8), np.arange(BLOCK)
+    block, plain = np.empty((BLOCK, n_features), np.uint8), np.arange(BLOCK, dtype=np.int32)
     values = np.empty((BLOCK, width), np.int32)
     for start in range(begin, end, BLOCK):
         size = np.uint64(min(BLOCK, end - start))
@@ -148,7 +148,7 @@ def add_histogram(features, rows, begin, end, out):
             for k in range(width):
                 values[np.uint64(i), np.uint64(k)] = V[n, np.uint64(k)]
         if width == 2:
-            _add_pairs(block, shift, values, plain, 0, size, out)
+            _add_pairs(block, shift, values, plain, np.int64(0), np.int64(size), out)  # compiled once
         elif out.size <= SMALL:  # row by row: neighbouring rows are often in the same bin of a feature
             for i in range(size):
                 at = np.uint64(i) * np.uint64(width)
@@ -357,7 +357,7 @@ def find_split(hist, features, total, rules, node, mask):
     For one output the best set of categories is such a prefix, unless a leaf would be too light.
     """
     width, n_bins, categorical, shift = hist.shape[1], features.n_bins, features.categorical, features.shift
-    best_gain, best_feature, best_cut, best_missing = 0.0, -1, -1, False
+    best_gain, best_feature, best_cut, best_side = 0.0, -1, -1, 0
     base = 0.0
     for k in range(1, width):
         base += total[k] * total[k]
@@ -390,12 +390,12 @@ def find_split(hist, features, total, rules, node, mask):
             else:
                 gain, cut = _scan(cuts, left, total, base, rules, best_gain)
             if cut >= 0:
-                best_gain, best_feature, best_cut, best_missing = gain, j, cut, side == 1
+                best_gain, best_feature, best_cut, best_side = gain, j, cut, side
                 best_bins[: cut + 1] = order[: cut + 1]
     if best_feature >= 0:
         first = best_feature << np.int64(shift)
-        table = hist[first : first + n_bins[best_feature]]
-        _write_mask(table, categorical[best_feature], best_bins[: best_cut + 1], best_missing, total[0], mask)
+        table, lefts = hist[first : first + n_bins[best_feature]], best_bins[: best_cut + 1]
+        _write_mask(table, categorical[best_feature], lefts, best_side == 1, total[0], mask)
     return best_gain, best_feature
 
 
