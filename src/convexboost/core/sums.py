@@ -139,12 +139,9 @@ class CellSums:
 
     def values(self) -> Array:
         """Return the sums, (n_cells, n_columns)."""
-        units, parts = self.digits[..., 0], self.digits[..., 1]
-        half = 1 << (PART_BITS - 1)
-        carried = (parts + half) >> PART_BITS
-        units, parts = units + carried, parts - (carried << PART_BITS)
-        high = (units + half) >> PART_BITS << PART_BITS
-        return (high + ((units - high) + parts * 2.0**-PART_BITS)) * self.unit / self.over
+        out = np.empty(self.digits.shape[:2])
+        _read_cells(self.digits, self.unit, self.over, out)
+        return out
 
 
 def total(parts: Iterable[ExactSum]) -> float:
@@ -309,3 +306,15 @@ def _add_cells(cell: Any, columns: Any, weight: Any, counted: Any, scale: Any, o
         _add_cells_of(cell, columns, weight, counted, scale, out, mass, 1)
     else:
         _add_cells_of(cell, columns, weight, counted, scale, out, mass, columns.shape[1])
+
+
+@njit(cache=True, nogil=True)
+def _read_cells(digits: Any, unit: Any, over: Any, out: Any) -> None:
+    """Write the sums as floats: units and parts of them are each brought into the range of a float first."""
+    half = 1 << (PART_BITS - 1)
+    for c in range(len(out)):
+        for k in range(out.shape[1]):
+            carried = (digits[c, k, 1] + half) >> PART_BITS
+            units, parts = digits[c, k, 0] + carried, digits[c, k, 1] - (carried << PART_BITS)
+            high = (units + half) >> PART_BITS << PART_BITS
+            out[c, k] = (high + ((units - high) + parts * 2.0**-PART_BITS)) * unit / over
