@@ -340,6 +340,8 @@ def test_a_bound_is_held_at_what_was_attained():
 class DividedByN(Absolute):
     """The classic mistake: an ordinary gradient of the mean loss where the functional one is asked for."""
 
+    constants = Absolute.constants
+
     def evaluate(self, F, y):
         losses, G = super().evaluate(F, y)
         return losses, G / len(F)

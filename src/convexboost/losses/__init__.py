@@ -2,11 +2,12 @@
 
 An estimator takes a loss by name (``loss="quantile:0.9"``) or as an object (``loss=Quantile(0.9)``).  Every
 loss can be imported from here.  Losses can be added, multiplied by numbers, and combined: `maximum`, `Ridge`
-and the couplings `Laplacian` and `TotalVariation`.  `as_loss` makes a loss of a function or of an object with
-a method `evaluate`, `total` or `value`; estimators do so by themselves.
+and the couplings `Laplacian` and `TotalVariation`.  `as_loss` turns an object with a method `evaluate`,
+`total` or `value` into a `Loss`; estimators do so by themselves.
 
-A loss of your own may also be a subclass of `RowLoss` (a mean over rows) or of `Loss`.  `Pointwise` is a
-`RowLoss` that has met its targets.  A file in this folder whose class has a `name` is found by listing it.
+A loss of your own may also be a subclass of `RowLoss` (a mean over rows) or of `Loss`.  `bind` fixes the
+targets and returns the objective: a `BoundLoss`, which is a `Pointwise` for a `RowLoss`.  `Constants` says
+what is known of an objective.  A file in this folder whose class has a `name` is found by listing the folder.
 """
 
 from typing import TYPE_CHECKING
@@ -15,7 +16,9 @@ from convexboost.core.lazy import lazy
 
 __all__ = [
     "Absolute",
+    "BoundLoss",
     "CVaR",
+    "Constants",
     "Coupling",
     "EpsilonInsensitive",
     "Exponential",
@@ -44,10 +47,11 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from convexboost.core.protocols import Constants
     from convexboost.losses._calculus import Coupling, Ridge, maximum
     from convexboost.losses._custom import as_loss
     from convexboost.losses._loss import Loss, RowLoss, is_positive
-    from convexboost.losses._objective import Pointwise
+    from convexboost.losses._objective import BoundLoss, Pointwise
     from convexboost.losses.absolute import Absolute
     from convexboost.losses.cvar import CVaR
     from convexboost.losses.epsilon_insensitive import EpsilonInsensitive
@@ -71,6 +75,8 @@ if TYPE_CHECKING:
 __getattr__ = lazy(
     __name__,
     {
+        "BoundLoss": "convexboost.losses._objective",
+        "Constants": "convexboost.core.protocols",
         "Coupling": "convexboost.losses._calculus",
         "Loss": "convexboost.losses._loss",
         "Pointwise": "convexboost.losses._objective",
