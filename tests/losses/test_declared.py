@@ -309,6 +309,8 @@ def test_parameters_of_losses():
     with pytest.raises(ValueError, match=r"`quantile` must lie in \(0, 1\), got 2"):
         Quantile().set_params(quantile=2)
     assert CVaR("absolute").set_params(loss="quantile", loss__quantile=0.3) == CVaR(Quantile(0.3))
+    with pytest.raises(ValueError, match=r"`level` must lie in \[0, 1\), got 5"):
+        CVaR("absolute").set_params(loss="quantile", level=5)
     model = ConvexBoostRegressor(CVaR(Quantile(0.3), 0.5)).set_params(
         loss__loss__quantile=0.7, loss__level=0.1
     )

@@ -92,7 +92,8 @@ class BaseConvexBoost(EstimatorInput):
         validation = None
         if held_out is not None:
             inputs = hypotheses.mapper.prepare(held_out.X)
-            unseen = held_out.bind(settled.loss, settled.n_classes)
+            # A ridge term of the loss is like `l2`: a penalty on the training rows only.
+            unseen = held_out.bind(settled.loss, settled.n_classes).with_l2(0.0)
             validation = unseen.scores(inputs, start, held_out.offset)
         return boost(
             objective,

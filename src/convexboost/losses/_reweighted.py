@@ -14,10 +14,9 @@ from convexboost.core.tolerances import TIE
 from convexboost.losses._custom import as_row_loss
 from convexboost.losses._loss import Loss, RowLoss
 from convexboost.losses._objective import BoundLoss, Pointwise
-from convexboost.registry import NamedParts
 
 
-class Reweighting(NamedParts, Loss):
+class Reweighting(Loss):
     """A loss made of a row loss: one by name ("quantile:0.9"), a `RowLoss`, or a user's object."""
 
     loss: RowLoss
@@ -30,6 +29,12 @@ class Reweighting(NamedParts, Loss):
 
     def _find_loss(self) -> None:
         object.__setattr__(self, "loss", as_row_loss(self.loss, type(self).__name__))
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; a loss may be given by its name, also together with its own parameters."""
+        if "loss" in params:
+            params["loss"] = as_row_loss(params["loss"], type(self).__name__)
+        return super().set_params(**params)
 
     @property
     def task(self) -> str:  # type: ignore[override]
