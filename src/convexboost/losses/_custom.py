@@ -251,7 +251,7 @@ class CustomTotal(CustomLoss):
 
     def bind(
         self, y: Any, space: FunctionSpace, n_classes: int | None = None, groups: Any = None
-    ) -> CustomBoundLoss:
+    ) -> BoundLoss:
         """Fix the targets and what the method asks for."""
         y, n_outputs = prepare(self, y, space, n_classes)
         given = Groups.needed(groups, self, len(y)) if self.needs_groups else Groups.of(groups)

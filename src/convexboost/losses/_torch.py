@@ -46,7 +46,7 @@ class TorchLoss(CustomTotal):
         whole, rows = super().bind(y, space, n_classes, groups), self.as_rows()
         if rows is None:
             return whole
-        value = _tensor_of(self, _tensor(np.zeros((space.n_samples, whole.n_outputs))), whole.y)
+        value = _tensor_of(self, _tensor(np.zeros((space.n_samples, whole.n_outputs))), whole.targets)
         return rows.bind(y, space, n_classes) if value.shape == (space.n_samples,) else whole
 
     def evaluate_all(self, F: Array, y: Any, extras: dict[str, Any]) -> tuple[float, Array]:
