@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 from abc import ABC, abstractmethod
 from numbers import Real
 from typing import Any, ClassVar, Self
@@ -11,6 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from convexboost.core.gradients import Gradient
+from convexboost.core.numbers import is_positive as is_positive
 from convexboost.core.parameters import Parameters
 from convexboost.core.protocols import Constants
 from convexboost.core.space import Array, FunctionSpace
@@ -20,11 +20,6 @@ from convexboost.kernels.lookup import add_lookup
 from convexboost.losses._objective import BoundLoss, Pointwise
 from convexboost.losses._pieces import Pieces
 from convexboost.losses._scores import Lookup
-
-
-def is_positive(number: Any) -> bool:
-    """Return whether a parameter is a positive, finite number."""
-    return isinstance(number, Real) and 0 < float(number) < math.inf
 
 
 class Loss(Parameters, ABC):
