@@ -17,7 +17,6 @@ from convexboost.registry import resolve
 
 OUTPUTS = ("last", "best", "average")
 
-
 T = TypeVar("T")
 
 
@@ -35,8 +34,10 @@ class Named(Generic[T]):
     @overload
     def __get__(self, instance: object, owner: type[Any]) -> T: ...
     def __get__(self, instance: object | None, owner: type[Any]) -> str | T:
-        found: T | None = None if instance is None else vars(instance)[self.name]
-        return self.default if found is None else found
+        if instance is None:
+            return self.default
+        found: T = vars(instance)[self.name]
+        return found
 
     def __set__(self, instance: object, value: str | T) -> None:
         found = resolve(self.name, value, self.classes)

@@ -50,8 +50,9 @@ class EstimatorParameters(NamedParts, BaseEstimator):
     _tasks: tuple[str, ...]  #: of the losses that fit
 
     def _store(self, parameters: dict[str, Any]) -> None:
-        for name in parameters.keys() - {"self"}:
-            setattr(self, name, parameters[name])
+        for name, value in parameters.items():
+            if name != "self":
+                setattr(self, name, value)
 
     def _is_auto(self, parameter: str) -> bool:
         value = getattr(self, parameter)
