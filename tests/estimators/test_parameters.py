@@ -364,7 +364,7 @@ def test_advice_about_a_run_that_diverged(options, advice):
     assert ("step=" in str(warned[0].message)) == ("step" in options)
     finding = next(found for found in model.diagnose().findings if found.rule == "step_too_large")
     assert ("smaller `learning_rate`" in finding.advice) == ("learning_rate" in options)
-    assert ("step='refit:0.5'" in finding.advice) == ("step" in options)
+    assert ("step='refit:0.02'" in finding.advice) == ("step" in options)
 
 
 def test_diagnosis_reads_the_decay_of_the_algorithm():

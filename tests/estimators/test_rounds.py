@@ -260,7 +260,7 @@ def test_auto_rounds(monkeypatch):
     model = make(ConvexBoostRegressor, n_rounds="auto")
     assert model.fit(X, X[:, 0]).n_rounds_ == len(model.validation_curve_) - 1 == 8
     assert model.fit(X[:59], X[:59, 0]).n_rounds_ == 4
-    assert model.set_params(learner="stump").fit(X, X[:, 0]).n_rounds_ == 4
+    assert model.set_params(learner="stump", n_iter_no_change=50).fit(X, X[:, 0]).n_rounds_ == 4
     assert _trials.run(model, X, X[:, 0])[0].weak_learners == 4
 
 

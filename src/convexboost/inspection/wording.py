@@ -51,7 +51,7 @@ def advice_for_smaller_steps(run: FinishedRun) -> str:
     if run.has_rate:
         return "Use a smaller `learning_rate`."
     if run.step == "refit":
-        smaller = float(run.history["step"][-1]) / 5.0
+        smaller = min(0.02, float(run.history["step"][-1]) / 5.0)
         return f"Use a smaller share of the best leaf values, such as step='refit:{smaller:.2g}'."
     if run.step != "auto":
         return "Use a smaller scale." if run.auto_step else "Use step='auto' or a smaller scale."
