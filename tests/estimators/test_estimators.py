@@ -126,7 +126,7 @@ def test_get_params_set_params_clone():
     assert copy.learner is not model.learner
     assert copy.get_params()["learner__max_depth"] == 1
     np.testing.assert_array_equal(copy.fit(X, Y).predict(NEW), model.predict(NEW))
-    with pytest.raises(ValueError, match="Invalid parameter 'rounds'"):
+    with pytest.raises(ValueError, match="`rounds` is not a parameter of ConvexBoostRegressor"):
         model.set_params(rounds=3)
 
 
