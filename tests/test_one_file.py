@@ -18,7 +18,7 @@ from convexboost import AdditiveModel, ConvexBoostRegressor, check_loss
 from convexboost.core.plain import Plain
 from convexboost.core.protocols import Constants, Mapper
 from convexboost.core.tolerances import KINK
-from convexboost.learners import Auto, DenseHypothesis, DenseSet, Learner, categorical_mask
+from convexboost.learners import Defaults, DenseHypothesis, DenseSet, Learner, categorical_mask
 from convexboost.losses import RowLoss
 from tests.contracts import conftest, test_learners, test_losses, test_plain
 
@@ -129,7 +129,7 @@ class Lines(Learner):
 
     ridge: float = 0.0
 
-    auto = Auto(finds_rounds=True, decay=0.5)
+    auto = Defaults(finds_rounds=True, decay=0.5)
     allows_missing = allows_sparse = True
     mapper_type = Centres
     hypothesis_types = (Line,)

@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from convexboost.boosting.algorithms import State
-from convexboost.boosting.options import Options
+from convexboost.boosting.options import OUTPUTS, Options, with_settings
 from convexboost.core.hypotheses import ZERO, Direction
 from convexboost.core.model import AdditiveModel
 from convexboost.core.protocols import HypothesisSet, Objective, Scores
@@ -205,7 +205,13 @@ class Training:
         callbacks: Sequence[Callback] = (),
         **settings: Any,
     ) -> None:
-        self.options = options = Options.of(options, settings)
+        if not hasattr(objective, "scores"):
+            raise TypeError(f"`objective` must be a bound loss, loss.bind(y, space), got {objective!r}")
+        if not hasattr(hypotheses, "zero"):
+            raise TypeError(
+                f"`hypotheses` must be a bound learner, learner.bind(X, space), got {hypotheses!r}"
+            )
+        self.options = options = with_settings(options, settings)
         options.check(objective)
         start = _checked_start(objective, start, offset)
         F = objective.scores(hypotheses.inputs, start, offset)
@@ -339,7 +345,9 @@ class Training:
         """Build the model: the iterate that `output`, by default that of the options, names."""
         best = self.best_round
         stop = self.stop or Stop("rounds", "")
-        output = output or self.options.output
+        output = self.options.output if output is None else output
+        if output not in OUTPUTS:
+            raise ValueError(f"`output` must be one of {', '.join(OUTPUTS)}, got {output!r}")
         if stop.kind in FAILED:  # nobody wants the last iterate then
             output = "best"
         model = {

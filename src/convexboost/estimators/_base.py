@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
@@ -12,7 +13,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from convexboost.boosting.options import Options
-from convexboost.boosting.steps import Auto
 from convexboost.boosting.training import Callback, Record, Result, boost
 from convexboost.checks import guarded
 from convexboost.core.model import AdditiveModel
@@ -50,7 +50,8 @@ class BaseConvexBoost(EstimatorInput):
 
     def _fit(self, given: Given) -> None:
         self._check_parameters()
-        loss, learner = self._loss(), self._learner()
+        # Copies: `set_params` of what the user gave must not change a fitted model.
+        loss, learner = copy.copy(self._loss()), copy.copy(self._learner())
         self._check_combinations(learner, given.X_val is not None)
         data = self._read(given, loss)
         objective = guarded(first_objective(self, data, loss), loss)
@@ -61,7 +62,7 @@ class BaseConvexBoost(EstimatorInput):
         result = self._train(settled, settled.options, objective, data, self._callbacks(settled.options))
         if result.kind == "interrupted" and len(result.records) == 1:  # there is nothing to keep
             raise KeyboardInterrupt
-        _warn(result, settled)
+        self._warn(result)
         self._settled = settled
         self.loss_ = loss
         self.constants_ = objective.constants
@@ -142,6 +143,29 @@ class BaseConvexBoost(EstimatorInput):
             weights.append(float(len(held.y)) if held.weight is None else held.weight.sum())
         return _validation.mean_curve(curves, weights)
 
+    def _warn(self, result: Result) -> None:
+        """Warn of a run that failed or lowered nothing."""
+        if result.failed:
+            message = f"{result.reason}. The best iterate is kept; {self._advice(result)}."
+        elif _learnt_nothing(result.history):
+            message = (
+                f"none of {result.records[-1].round} rounds lowered the objective: the steps may be too "
+                f"large; {self._advice(result)}."
+            )
+        else:
+            return
+        warnings.warn(message, ConvergenceWarning, stacklevel=4)
+
+    def _advice(self, result: Result) -> str:
+        """Say what to do about a run that failed; never what was done already."""
+        if result.kind == "not_a_number":
+            return "check_loss(loss, y) looks for scores where the loss is not finite"
+        if not self._is_auto("learning_rate"):
+            return "a smaller `learning_rate` avoids this"
+        if not self._is_auto("step"):
+            return "step='auto' avoids this"
+        return "algorithm='naive' with step='line_search' cannot raise the objective"
+
     def _callbacks(self, options: Options) -> list[Callback]:
         report = [_Report(options.n_rounds, self.verbose)] if self.verbose else []
         return [*(self.callbacks or []), *report]
@@ -193,8 +217,10 @@ class BaseConvexBoost(EstimatorInput):
             curve=curve,
             no_validation=no_validation,
             step=settled.options.step.name,
+            auto_step=self._is_auto("step"),
+            has_rate=not self._is_auto("learning_rate"),
             n_hypotheses=self.model_.mapper.n_hypotheses,
-            decay=settled.decay,
+            decay=settled.options.algorithm.decay,
             stronger=repr(settled.learner.stronger()),
         )
         return diagnose(run, _trials.run(self, X, y) if trials else ())
@@ -300,29 +326,6 @@ def _start(objective: BoundLoss, data: Data, settled: Settled) -> Array:
         if data.train is data.whole:
             raise
         return settled.bind(data.whole).start()
-
-
-def _warn(result: Result, settled: Settled) -> None:
-    """Warn of a run that failed or lowered nothing."""
-    if result.failed:
-        message = f"{result.reason}. The best iterate is kept; {_advice(result, settled)}."
-    elif _learnt_nothing(result.history):
-        message = (
-            f"none of {result.records[-1].round} rounds lowered the objective: the steps may be too "
-            "large; step='line_search' finds others."
-        )
-    else:
-        return
-    warnings.warn(message, ConvergenceWarning, stacklevel=4)
-
-
-def _advice(result: Result, settled: Settled) -> str:
-    """Say what to do about a run that failed; never to use the step that was used."""
-    if result.kind == "not_a_number":
-        return "check_loss(loss, y) looks for scores where the loss is not finite"
-    if settled.options.step != Auto():
-        return "a decaying step like step='auto' avoids this"
-    return "algorithm='naive' with step='line_search' cannot raise the objective"
 
 
 def _learnt_nothing(history: dict[str, Any]) -> bool:

@@ -64,6 +64,8 @@ class FinishedRun:
     curve: Array | None = None  #: the validation loss in folds, which chose the number of rounds
     no_validation: str = NO_VALIDATION  #: why there is no validation loss, where there is none
     step: str = "auto"
+    auto_step: bool = False  #: whether it is what "auto" means
+    has_rate: bool = False  #: whether `learning_rate` was given
     n_hypotheses: float = math.inf  #: how many there are to choose from, where that is known
     decay: float = 1.0  #: the share of Δ that `residual` keeps; below 1 a part out of reach stays bounded
     stronger: str = "'tree'"  #: a learner to try

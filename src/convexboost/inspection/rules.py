@@ -15,13 +15,13 @@ from convexboost.inspection.findings import Finding, Unchecked
 from convexboost.inspection.finished_run import CONVERGED, FAR, FLAT_SHARE, MIN_ROUNDS, FinishedRun
 from convexboost.inspection.wording import (
     STATIONARY,
-    SUITABLE,
     advice_for_a_stall,
     advice_for_smaller_steps,
     advice_in_doubt,
     hypotheses_available,
     hypotheses_in_use,
     hypotheses_repeated,
+    is_suitable,
     likely_optimum,
     percent,
     straight_line,
@@ -221,14 +221,16 @@ def not_a_number(run: FinishedRun) -> Answer:
 
 def step_too_small(run: FinishedRun) -> Answer:
     """The objective falls slowly, in a straight line."""
-    if not run.is_slow or run.step in SUITABLE:
+    if not run.is_slow or is_suitable(run):
         return None
     sentence = (
         f"The objective fell in a straight line: in the second half of the rounds {straight_line(run)}, and "
         f"{1.0 - run.rises:.0%} of all rounds went down.  With such small steps the run has not got far."
     )
+    other = "`learning_rate`" if run.has_rate else "scale"
+    advice = f"Use step='auto', or a larger {other}."
     numbers = {"rate": run.late_rate, "rises": run.rises, "left": run.share_left}
-    return Finding("step_too_small", "warning", sentence, numbers, "Use step='auto', or a larger scale.")
+    return Finding("step_too_small", "warning", sentence, numbers, advice)
 
 
 def unfinished(run: FinishedRun) -> Answer:
@@ -238,7 +240,7 @@ def unfinished(run: FinishedRun) -> Answer:
             f"The objective rose at first, from {run.objective[0]:.4g} to {np.max(run.objective):.4g}; now "
             f"it is coming down, to {run.objective[-1]:.4g}."
         )
-    elif run.is_slow and run.step in SUITABLE:
+    elif run.is_slow and is_suitable(run):
         sentence = f"The run was not finished: in the second half of the rounds {straight_line(run)}."
     elif len(run.full_validation) > run.n_rounds and _still_falls(run.full_validation):
         values, half = run.full_validation, (len(run.full_validation) - 1) // 2

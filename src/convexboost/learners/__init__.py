@@ -8,7 +8,7 @@ An estimator takes a learner by name (``learner="tree"``) or as an object (``lea
 - `Network`: a small neural network
 - `Regressor`, `Classifier`: any scikit-learn estimator (estimators wrap it by themselves)
 
-A learner of your own is a subclass of `Learner`; `Auto` declares what "auto" means with it.  `DenseSet`,
+A learner of your own is a subclass of `Learner`; `Defaults` declares what "auto" means with it.  `DenseSet`,
 `DenseHypothesis` and `RawMapper` serve anything that can be fitted to the rows of a matrix, and
 `categorical_mask` checks which columns are categorical.  `FiniteSet` is a finite set of given functions.
 A file in this folder whose class has a `name` is found by listing it.
@@ -20,9 +20,9 @@ from convexboost.core.lazy import lazy
 
 __all__ = [
     "Additive",
-    "Auto",
     "ClassStump",
     "Classifier",
+    "Defaults",
     "DenseHypothesis",
     "DenseSet",
     "FiniteSet",
@@ -39,7 +39,7 @@ __all__ = [
 if TYPE_CHECKING:
     from convexboost.learners._bins import categorical_mask
     from convexboost.learners._dense import DenseHypothesis, DenseSet, RawMapper
-    from convexboost.learners._learner import Auto, Learner
+    from convexboost.learners._learner import Defaults, Learner
     from convexboost.learners.additive import Additive
     from convexboost.learners.class_stump import ClassStump
     from convexboost.learners.classifier import Classifier
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 __getattr__ = lazy(
     __name__,
     {
-        "Auto": "convexboost.learners._learner",
+        "Defaults": "convexboost.learners._learner",
         "DenseHypothesis": "convexboost.learners._dense",
         "DenseSet": "convexboost.learners._dense",
         "FiniteSet": "convexboost.learners.finite",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -13,6 +12,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from convexboost.core.hypotheses import Term
+from convexboost.core.numbers import is_whole
 from convexboost.core.plain import Plain, ends_of, joined
 from convexboost.core.space import Array, FunctionSpace
 from convexboost.core.text import brief
@@ -405,7 +405,7 @@ class Network(Learner):
     def __post_init__(self) -> None:
         for parameter, least in (("hidden", 1), ("n_steps", 0), ("max_rows", 1)):
             value = getattr(self, parameter)
-            if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+            if not is_whole(value, least):
                 raise ValueError(f"`{parameter}` must be a whole number of at least {least}, got {value!r}")
 
     def bind(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from numbers import Real
@@ -12,6 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from convexboost.core.gradients import Gradient
+from convexboost.core.numbers import is_positive as is_positive
 from convexboost.core.parameters import Parameters
 from convexboost.core.protocols import Constants
 from convexboost.core.space import Array, FunctionSpace
@@ -22,11 +22,6 @@ from convexboost.losses._objective import BoundLoss, Pointwise
 from convexboost.losses._pieces import Pieces
 from convexboost.losses._scores import Lookup
 from convexboost.losses._users import is_users, protect
-
-
-def is_positive(number: Any) -> bool:
-    """Return whether a parameter is a positive, finite number."""
-    return isinstance(number, Real) and 0 < float(number) < math.inf
 
 
 class Loss(Parameters, ABC):
