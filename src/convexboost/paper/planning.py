@@ -533,7 +533,7 @@ def _pictures(results: Results, plan: PlanningRuns, name: str) -> list[ImageFigu
             )
         )
     if found:
-        words = "Dark is dear. What the demonstrations were made with."
+        words = "Dark cells are expensive. The demonstrations were planned with these costs."
         draw = partial(_draw_costs, map, task.cost(map), paths[0])
         found.append(ImageFigure(f"{TITLES[name]}: hidden costs", draw, words))
     return found

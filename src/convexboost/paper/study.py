@@ -258,7 +258,7 @@ def _settings(study: Study) -> Table:
 
 
 def _so_far(unit: Unit, records: list[Record]) -> Curve | None:
-    """Return what the watcher saw of a unit that was broken off."""
+    """Return the curve of a unit that was interrupted, from the records that were made."""
     if not records:
         return None
     history = {name: np.array([getattr(record, name) for record in records], float) for name in LABELS}
