@@ -77,7 +77,7 @@ class Record:
     # With `certificate`:
     gradient_norm: float = math.nan  #: of the subgradient this round began with
     length: float = math.nan  #: of the direction found
-    residual_norm: float = math.nan  #: ‖ΠΔ‖ after the round; now and then, where span(H) is known
+    residual_norm: float = math.nan  #: ‖ΠΔ‖ after the round; only in some rounds, where span(H) is known
     average: float = math.nan  #: mean of R over the points where a subgradient was taken
     lower_bound: float = math.nan  #: no model has a smaller R; the largest found so far
 
@@ -306,7 +306,7 @@ class Training:
             self._is_whole = is_whole
 
     def _keep(self) -> None:
-        """Keep a state now and then where Ctrl-C is answered with more than the model: a certificate."""
+        """With a certificate, keep a state every few seconds, so that Ctrl-C can still compute it."""
         begin = time.perf_counter()
         if self.tracker is not None and begin >= self._keep_next:
             self.state()
@@ -461,8 +461,10 @@ class Training:
 def _described(rule: Any) -> str:
     """Return the class and the plain parameters: the same in every process, for 2 and for 2.0."""
     plain = {name: value for name, value in vars(rule).items() if isinstance(value, int | float | str)}
-    told = [f"{name}={value if isinstance(value, str) else float(value)}" for name, value in plain.items()]
-    return f"{type(rule).__name__}({', '.join(told)})"
+    parameters = [
+        f"{name}={value if isinstance(value, str) else float(value)}" for name, value in plain.items()
+    ]
+    return f"{type(rule).__name__}({', '.join(parameters)})"
 
 
 def _copies(model: AdditiveModel) -> tuple[list[Any], list[int], list[float]]:

@@ -178,7 +178,7 @@ class FinishedRun:
     def overshoot(self) -> float:
         """Return how far a typical late round is above the best so far, as a share of all progress.
 
-        Of the start, where there was no progress to speak of.
+        Without progress worth naming, as a share of the gap at the start.
         """
         above = float(np.median((self.objective - self.best)[-max(self.n_rounds // 4, 5) :]))
         scale = self.first_gap if self.made_no_progress and math.isfinite(self.first_gap) else self.progress
@@ -224,9 +224,9 @@ class FinishedRun:
 
     @property
     def mean_slope(self) -> float:
-        """‖mean of Π∇‖ / mean of ‖∇‖ over the last rounds; NaN where that is not known or says nothing."""
+        """‖mean of Π∇‖ / mean of ‖∇‖ over the last rounds; NaN where it is unknown or meaningless."""
         certificate = self.certificate
-        # With a ridge term the cuts are without it; without the span the mean has parts nobody can reach.
+        # Cuts leave out the ridge term; without the span the mean has parts that no hypothesis can reach.
         if certificate is None or certificate.l2 > 0.0 or not certificate.knows_span:
             return math.nan
         norms = self.history["gradient_norm"][self.half + 1 :]
