@@ -55,6 +55,7 @@ def rows(evaluate, **more):
 
 
 def total(method, **more):
+    more = {key: staticmethod(item) if callable(item) else item for key, item in more.items()}
     return type("Mine", (), {"total": staticmethod(method), **more})()
 
 

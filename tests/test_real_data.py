@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-@pytest.mark.parametrize("budget", [60, pytest.param(300, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("budget", [150, pytest.param(300, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", CLASSES + NUMBERS + GRADES)
 def test_auto_makes_progress_and_never_diverges(name, budget):
     data = load(name)

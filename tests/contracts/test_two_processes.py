@@ -102,7 +102,7 @@ class Workers:
         return sum(self.all(name, *arguments))
 
 
-class RemoteGradient:
+class RemoteGradient(Gradient):
     def __init__(self, workers):
         squares, largest = zip(*workers.all("gradient"), strict=True)
         self.norm, self.factor = sum(squares) ** 0.5, fixed_point_factor(float(max(largest)))

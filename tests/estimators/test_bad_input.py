@@ -64,7 +64,7 @@ def refuses(message, estimator, X=X, y=None, error=ValueError, **fit):
         ("learner", None, r"`learner` must be a name, .*, got None"),
         ("learner", StandardScaler(), r"`learner` must be a name, .*, got StandardScaler\(\)"),
         ("learner", KMeans(), r"`learner` must be a name, .*, got KMeans\(\)"),
-        ("learner", Quantile(0.5), r"`learner` must be a name, .*, got Quantile\(quantile=0.5\)"),
+        ("learner", Quantile(0.5), r"`learner` must be a name, .*, got Quantile\(\)"),
         ("learner", "class_stump", r"`learner` 'class_stump' needs at least 2 outputs, got 1"),
         ("algorithm", "adaboost", r"`algorithm` must be one of naive, .*, got 'adaboost'"),
         ("algorithm", "residul", r"`algorithm` .* got 'residul'; did you mean 'residual'\?"),

@@ -10,7 +10,6 @@ from convexboost.kernels.trees import (
     LARGEST,
     NARROW,
     Features,
-    Nodes,
     Rows,
     Rules,
     add_histogram,
@@ -20,6 +19,7 @@ from convexboost.kernels.trees import (
     leaf_of_rows,
     n_columns,
     partition,
+    root,
 )
 from convexboost.kernels.vectors import FEW_WORDS, WORDS
 from tests import reference
@@ -215,42 +215,44 @@ def test_growing_in_one_go_or_with_pauses(binned, n_outputs):
     rules = RULES._replace(max_leaves=max_leaves, min_weight=0.02 * V[:, 0].sum())
     found = []
     for max_rows in (np.inf, 0.0):
-        rows, nodes = all_rows(V), Nodes.root(n, max_leaves)
+        rows, (nodes, masks) = all_rows(V), root(n, max_leaves)
         hists = np.full((max_leaves, 3 << 8, width), 7, np.int32)
         n_nodes, new, pauses = 1, 0, 0
         while new >= 0:
-            some = rows.order[nodes.begin[new] : nodes.end[new]]
-            hists[nodes.slot[new]] = histogram(codes, binned.offsets, V, some)
-            n_nodes, large = grow(features, rows, nodes, hists, rules, max_rows, n_nodes, new)
+            if max_rows == 0.0:
+                some = rows.order[nodes["begin"][new] : nodes["end"][new]]
+                hists[nodes["slot"][new]] = histogram(codes, binned.offsets, V, some)
+            rules = rules._replace(max_rows=max_rows)
+            n_nodes, large = grow(features, rows, nodes, masks, hists, rules, n_nodes, new)
             new = -1
             if large >= 0:
-                begin, end = nodes.begin[large], nodes.end[large]
-                feature = numbers[nodes.split[large]]
-                middle = begin + partition(columns[feature], rows, begin, end, nodes.masks[large])
+                begin, end = nodes["begin"][large], nodes["end"][large]
+                feature = numbers[nodes["split"][large]]
+                middle = begin + partition(columns[feature], rows, begin, end, masks[large])
                 rows.order[middle:end] = rows.spare[begin : begin + end - middle]
                 new = divide(nodes, large, n_nodes, middle, feature)
                 n_nodes += 2
             pauses += 1
-        found.append((*nodes.first(n_nodes), rows.order))
+        found.append((nodes[:n_nodes], masks[:n_nodes], rows.order))
         assert pauses == (1 if max_rows > 0 else max_leaves)
     for a, b in zip(*found, strict=True):
         np.testing.assert_array_equal(a, b)
 
-    nodes, order = Nodes(*found[0][:-1]), found[0][-1]
+    nodes, masks, order = found[0]
     codes = np.ascontiguousarray(columns.T)
-    is_leaf, n_nodes, n_leaves = nodes.feature < 0, len(nodes.feature), (nodes.feature < 0).sum()
+    is_leaf, n_nodes, n_leaves = nodes["feature"] < 0, len(nodes), (nodes["feature"] < 0).sum()
     leaf_of_node = (np.cumsum(is_leaf) - 1).astype(np.int32)
-    parts = [order[nodes.begin[node] : nodes.end[node]] for node in np.flatnonzero(is_leaf)]
+    parts = [order[nodes["begin"][node] : nodes["end"][node]] for node in np.flatnonzero(is_leaf)]
     assert sorted(np.concatenate(parts)) == list(range(n))
     leaf, again = np.full(n, -1, np.int32), np.full(n, -1, np.int32)
     leaf_of_rows(order, nodes, leaf_of_node, leaf)
-    feature, child = nodes.feature.astype(np.int32), nodes.child.astype(np.int32)
-    descend(codes, Branches(feature, child, nodes.masks, leaf_of_node), 0, n, again)
+    feature, child = nodes["feature"].astype(np.int32), nodes["child"].astype(np.int32)
+    descend(codes, Branches(feature, child, masks, leaf_of_node), 0, n, again)
     np.testing.assert_array_equal(leaf, again)
     for i in range(n):
         node = 0
         while feature[node] >= 0:
-            node = child[node] + (codes[i, feature[node]] not in bits(nodes.masks[node], 256))
+            node = child[node] + (codes[i, feature[node]] not in bits(masks[node], 256))
         assert leaf_of_node[node] == leaf[i]
 
     # The same tree twice, one after the other.
@@ -259,7 +261,7 @@ def test_growing_in_one_go_or_with_pauses(binned, n_outputs):
     both = Branches(
         np.tile(feature, 2),
         np.concatenate([child, child + n_nodes]),
-        np.vstack([nodes.masks, nodes.masks]),
+        np.vstack([masks, masks]),
         np.concatenate([leaf_of_node, leaf_of_node + n_leaves]),
     )
     add_trees(F, codes, np.array([0, n_nodes]), both, values, 3, n)

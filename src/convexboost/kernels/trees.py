@@ -8,6 +8,7 @@ set of bins that go left, 256 bits, for numeric and categorical features alike.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,7 +50,7 @@ class Rows(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """Which splits are allowed, in the units of `Rows.values`."""
+    """Which splits are allowed, in the units of `Rows.values`, and who makes them."""
 
     max_leaves: int
     max_depth: int
@@ -59,34 +60,34 @@ class Rules(NamedTuple):
     tie: float  #: means that differ by less may be equal but for rounding
     is_random: bool  #: one cut drawn for each feature and node, instead of all of them
     seed: int  #: of these cuts
+    max_rows: float = math.inf  #: nodes with more rows are left to the caller of `grow`, who has threads
 
 
-class Nodes(NamedTuple):
-    """The nodes of a tree in the making; children come in pairs, after their parent."""
+#: A node of a tree in the making; children come in pairs, after their parent.  Nodes are an array of records:
+#: a kernel needs time to take each array that it is given, and small trees are grown in 100 µs.
+NODE = np.dtype(
+    [
+        ("begin", np.int64),  # its rows are order[begin:end]
+        ("end", np.int64),
+        ("slot", np.int64),  # the number of its histogram
+        ("depth", np.int64),
+        ("gain", np.float64),  # of its best split
+        ("split", np.int64),  # the feature of that split, as it is numbered in `Features`
+        ("feature", np.int64),  # the number of the feature that it splits among all features, −1 for a leaf
+        ("child", np.int64),  # its left child; the right one is next to it
+    ]
+)
 
-    begin: Any  #: int64: its rows are order[begin:end]
-    end: Any
-    slot: Any  #: int64: the number of its histogram
-    depth: Any  #: int64
-    gain: Any  #: float64: of its best split
-    split: Any  #: int64: the feature of that split, as it is numbered in `Features`
-    masks: Any  #: uint64, (n_nodes, 4): the bins that go left
-    feature: Any  #: int64: the number of the feature that it splits among all features, −1 for a leaf
-    child: Any  #: int64: its left child; the right one is next to it
 
-    @classmethod
-    def root(cls, n_rows: int, max_leaves: int) -> Nodes:
-        """Return a tree that is a leaf, with room to grow."""
-        n_nodes = 2 * max_leaves - 1
-        begin, end, slot, depth = np.zeros((4, n_nodes), np.int64)
-        split, feature, child = np.full((3, n_nodes), -1, np.int64)
-        end[0] = n_rows
-        masks = np.zeros((n_nodes, 4), np.uint64)
-        return cls(begin, end, slot, depth, np.zeros(n_nodes), split, masks, feature, child)
+def root(n_rows: int, max_leaves: int) -> tuple[Any, Any]:
+    """Return a tree that is a leaf, with room to grow.
 
-    def first(self, n_nodes: int) -> Nodes:
-        """Return the first nodes."""
-        return Nodes(*(column[:n_nodes] for column in self))
+    That is an array of `NODE`, and masks, uint64, (n_nodes, 4): the bins that go left.
+    """
+    nodes = np.zeros(2 * max_leaves - 1, NODE)
+    nodes["end"][0] = n_rows
+    nodes["feature"] = nodes["child"] = -1
+    return nodes, np.zeros((len(nodes), 4), np.uint64)
 
 
 def n_columns(n_outputs: int) -> int:
@@ -136,7 +137,7 @@ def add_histogram(features, rows, begin, end, out):
     if width == 2 and n_features < NARROW:
         _add_pairs(codes, shift, V, order, begin, end, out)
         return
-    block, plain = np.empty((BLOCK, n_features), np.uint8), np.arange(BLOCK)
+    block, plain = np.empty((BLOCK, n_features), np.uint8), np.arange(BLOCK, dtype=np.int32)
     values = np.empty((BLOCK, width), np.int32)
     for start in range(begin, end, BLOCK):
         size = np.uint64(min(BLOCK, end - start))
@@ -147,7 +148,7 @@ def add_histogram(features, rows, begin, end, out):
             for k in range(width):
                 values[np.uint64(i), np.uint64(k)] = V[n, np.uint64(k)]
         if width == 2:
-            _add_pairs(block, shift, values, plain, 0, size, out)
+            _add_pairs(block, shift, values, plain, np.int64(0), np.int64(size), out)  # compiled once
         elif out.size <= SMALL:  # row by row: neighbouring rows are often in the same bin of a feature
             for i in range(size):
                 at = np.uint64(i) * np.uint64(width)
@@ -356,7 +357,7 @@ def find_split(hist, features, total, rules, node, mask):
     For one output the best set of categories is such a prefix, unless a leaf would be too light.
     """
     width, n_bins, categorical, shift = hist.shape[1], features.n_bins, features.categorical, features.shift
-    best_gain, best_feature, best_cut, best_missing = 0.0, -1, -1, False
+    best_gain, best_feature, best_cut, best_side = 0.0, -1, -1, 0
     base = 0.0
     for k in range(1, width):
         base += total[k] * total[k]
@@ -389,12 +390,12 @@ def find_split(hist, features, total, rules, node, mask):
             else:
                 gain, cut = _scan(cuts, left, total, base, rules, best_gain)
             if cut >= 0:
-                best_gain, best_feature, best_cut, best_missing = gain, j, cut, side == 1
+                best_gain, best_feature, best_cut, best_side = gain, j, cut, side
                 best_bins[: cut + 1] = order[: cut + 1]
     if best_feature >= 0:
         first = best_feature << np.int64(shift)
-        table = hist[first : first + n_bins[best_feature]]
-        _write_mask(table, categorical[best_feature], best_bins[: best_cut + 1], best_missing, total[0], mask)
+        table, lefts = hist[first : first + n_bins[best_feature]], best_bins[: best_cut + 1]
+        _write_mask(table, categorical[best_feature], lefts, best_side == 1, total[0], mask)
     return best_gain, best_feature
 
 
@@ -428,15 +429,15 @@ def divide(nodes, node, n_nodes, middle, feature):
 
     The larger child takes over the histogram of its parent, from which that of the smaller one is subtracted.
     """
-    begin, end = nodes.begin[node], nodes.end[node]
+    begin, end = nodes["begin"][node], nodes["end"][node]
     small = n_nodes if middle - begin <= end - middle else n_nodes + 1
     large = 2 * n_nodes + 1 - small
     for child in (n_nodes, n_nodes + 1):
-        nodes.begin[child] = begin if child == n_nodes else middle
-        nodes.end[child] = middle if child == n_nodes else end
-        nodes.depth[child] = nodes.depth[node] + 1
-    nodes.slot[large], nodes.slot[small] = nodes.slot[node], (n_nodes + 1) // 2
-    nodes.feature[node], nodes.child[node] = feature, n_nodes
+        nodes["begin"][child] = begin if child == n_nodes else middle
+        nodes["end"][child] = middle if child == n_nodes else end
+        nodes["depth"][child] = nodes["depth"][node] + 1
+    nodes["slot"][large], nodes["slot"][small] = nodes["slot"][node], (n_nodes + 1) // 2
+    nodes["feature"][node], nodes["child"][node] = feature, n_nodes
     return small
 
 
@@ -458,60 +459,60 @@ def _add_up(table, out):
 @kernel
 def _best_leaf(nodes, n_nodes, min_gain):
     """Return the leaf with the largest gain above a limit, −1 if there is none."""
-    best = -1
+    gain, feature, best = nodes["gain"], nodes["feature"], -1
     for node in range(n_nodes):
-        better = nodes.gain[node] > (min_gain if best < 0 else nodes.gain[best] * (1.0 + BETTER))
-        if nodes.feature[node] < 0 and better:
+        better = gain[node] > (min_gain if best < 0 else gain[best] * (1.0 + BETTER))
+        if feature[node] < 0 and better:
             best = node
     return best
 
 
 @kernel
-def grow(features, rows, nodes, hists, rules, max_rows, n_nodes, new):
+def grow(features, rows, nodes, masks, hists, rules, n_nodes, new):
     """Split the best leaf until the rules forbid it; return (number of nodes, node left to the caller or −1).
 
-    `new` is the root, or the smaller of the two newest nodes: its histogram is in `hists`, that of its
-    sibling is still the one of their parent.  A node of more than `max_rows` rows is left to the caller, who
-    splits it on several threads and calls again.
+    `new` is the root, or the smaller of the two newest nodes; the histogram of its sibling is still the one
+    of their parent.  A node of more than `rules.max_rows` rows is left to the caller, who splits it on
+    several threads and calls again; the histogram of such a node must be there already.
     """
     total = np.empty(rows.values.shape[1])
     while (n_nodes + 1) // 2 < rules.max_leaves:
+        begin, end = nodes["begin"][new], nodes["end"][new]
+        if end - begin <= rules.max_rows:
+            hist = hists[nodes["slot"][new]]
+            hist[:] = 0
+            add_histogram(features, rows, begin, end, hist)
         large = new
         if new > 0:
             large = new + 1 if new % 2 == 1 else new - 1
-            mine, theirs = hists[nodes.slot[large]].reshape(-1), hists[nodes.slot[new]].reshape(-1)
+            mine, theirs = hists[nodes["slot"][large]].reshape(-1), hists[nodes["slot"][new]].reshape(-1)
             for b in range(len(mine)):
                 mine[b] -= theirs[b]
         for node in range(min(new, large), max(new, large) + 1):
-            nodes.gain[node] = 0.0
-            hist = hists[nodes.slot[node]]
+            nodes["gain"][node] = 0.0
+            hist = hists[nodes["slot"][node]]
             _add_up(hist[: features.n_bins[0]], total)
-            if nodes.depth[node] < rules.max_depth and total[0] >= 2.0 * rules.min_weight:
-                nodes.gain[node], nodes.split[node] = find_split(
-                    hist, features, total, rules, node, nodes.masks[node]
-                )
+            if nodes["depth"][node] < rules.max_depth and total[0] >= 2.0 * rules.min_weight:
+                gain, split = find_split(hist, features, total, rules, node, masks[node])
+                nodes["gain"][node], nodes["split"][node] = gain, split
         best = _best_leaf(nodes, n_nodes, rules.min_gain)
         if best < 0:
             break
-        begin, end = nodes.begin[best], nodes.end[best]
-        if end - begin > max_rows:
+        begin, end = nodes["begin"][best], nodes["end"][best]
+        if end - begin > rules.max_rows:
             return n_nodes, best
-        feature = features.numbers[nodes.split[best]]
-        middle = begin + partition(features.columns[feature], rows, begin, end, nodes.masks[best])
+        feature = features.numbers[nodes["split"][best]]
+        middle = begin + partition(features.columns[feature], rows, begin, end, masks[best])
         rows.order[middle:end] = rows.spare[begin : begin + end - middle]
         new = divide(nodes, best, n_nodes, middle, feature)
         n_nodes += 2
-        if (n_nodes + 1) // 2 < rules.max_leaves:  # else nobody needs it
-            hist = hists[nodes.slot[new]]
-            hist[:] = 0
-            add_histogram(features, rows, nodes.begin[new], nodes.end[new], hist)
     return n_nodes, -1
 
 
 @kernel
 def leaf_of_rows(order, nodes, leaf_of_node, out):
     """out[n] = number of the leaf of row n, for the rows in `order`."""
-    for node in range(len(leaf_of_node)):
-        if nodes.feature[node] < 0:
-            for i in range(nodes.begin[node], nodes.end[node]):
+    for node in range(len(nodes)):
+        if nodes["feature"][node] < 0:
+            for i in range(nodes["begin"][node], nodes["end"][node]):
                 out[order[i]] = leaf_of_node[node]

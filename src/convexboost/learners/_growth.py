@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +16,13 @@ from convexboost.kernels import parallel
 from convexboost.kernels.trees import (
     LARGEST,
     Features,
-    Nodes,
     Rows,
     Rules,
     add_histogram,
     divide,
     grow,
     partition,
+    root,
 )
 
 #: Nodes whose histogram takes more additions than this are shared out between threads.
@@ -100,30 +101,32 @@ class Growth:
     def __init__(
         self, features: Features, rows: Rows, rules: Rules, hists: NDArray[np.int32], n_threads: int
     ) -> None:
+        self.operations = features.codes.shape[1] * rows.values.shape[1]  #: for each row of a histogram
+        if n_threads > 1:
+            rules = rules._replace(max_rows=THREADED / self.operations)
         self.features, self.rows, self.rules = features, rows, rules
         self.hists, self.n_threads = hists, n_threads
-        self.nodes = Nodes.root(len(rows.order), rules.max_leaves)
+        self.nodes, self.masks = root(len(rows.order), rules.max_leaves)
 
-    def run(self) -> Nodes:
-        """Split the best leaf until the rules forbid it; return the nodes."""
-        operations_per_row = self.features.codes.shape[1] * self.rows.values.shape[1]
-        max_rows = THREADED / operations_per_row if self.n_threads > 1 else math.inf
-        n_nodes, new = 1, 0
+    def run(self) -> tuple[Any, NDArray[np.uint64]]:
+        """Split the best leaf until the rules forbid it; return the nodes and their masks."""
+        nodes, rules, n_nodes, new = self.nodes, self.rules, 1, 0
         while True:
-            if (n_nodes + 1) // 2 < self.rules.max_leaves:
+            n_rows, n_leaves = nodes["end"][new] - nodes["begin"][new], (n_nodes + 1) // 2
+            if n_rows > rules.max_rows and n_leaves < rules.max_leaves:
                 self._add_histogram(new)
             n_nodes, large = grow(
-                self.features, self.rows, self.nodes, self.hists, self.rules, max_rows, n_nodes, new
+                self.features, self.rows, nodes, self.masks, self.hists, rules, n_nodes, new
             )
             if large < 0:
-                return self.nodes.first(n_nodes)
-            feature = self.features.numbers[self.nodes.split[large]]
-            new = divide(self.nodes, large, n_nodes, self._partition(large, feature), feature)
+                return nodes[:n_nodes], self.masks[:n_nodes]
+            feature = self.features.numbers[nodes["split"][large]]
+            new = divide(nodes, large, n_nodes, self._partition(large, feature), feature)
             n_nodes += 2
 
     def _add_histogram(self, node: int) -> None:
-        """Make the histogram of a node, in parts: sums of whole numbers can be taken in any order."""
-        begin, end = self.nodes.begin[node], self.nodes.end[node]
+        """Make the histogram of a large node, in parts: sums of whole numbers can be taken in any order."""
+        begin, end = self.nodes["begin"][node], self.nodes["end"][node]
         found: list[NDArray[np.int32]] = []
 
         def task(start: int, stop: int) -> None:
@@ -131,22 +134,20 @@ class Growth:
             add_histogram(self.features, self.rows, begin + start, begin + stop, out)
             found.append(out)
 
-        operations = float(end - begin) * self.features.codes.shape[1] * self.rows.values.shape[1]
-        parallel.run(task, end - begin, operations, self.n_threads)
-        hist = self.hists[self.nodes.slot[node]]
+        parallel.run(task, end - begin, float(end - begin) * self.operations, self.n_threads)
+        hist = self.hists[self.nodes["slot"][node]]
         hist[:] = found[0]
         for more in found[1:]:
             hist += more
 
     def _partition(self, node: int, feature: int) -> int:
         """Put the rows of a node that go left before the others; return where the others begin."""
-        begin, end, order = self.nodes.begin[node], self.nodes.end[node], self.rows.order
+        begin, end, order = self.nodes["begin"][node], self.nodes["end"][node], self.rows.order
         counts: dict[int, tuple[int, int]] = {}
 
         def task(start: int, stop: int) -> None:
             first, last = begin + start, begin + stop
-            column, mask = self.features.columns[feature], self.nodes.masks[node]
-            count = partition(column, self.rows, first, last, mask)
+            count = partition(self.features.columns[feature], self.rows, first, last, self.masks[node])
             counts[first] = (count, last - first - count)
 
         parallel.run(task, end - begin, 4.0 * float(end - begin), self.n_threads)

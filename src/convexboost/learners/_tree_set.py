@@ -23,7 +23,7 @@ from convexboost.kernels import parallel
 from convexboost.kernels.hashing import Fingerprints, draw_rows, fingerprints_of_codes
 from convexboost.kernels.leaves import add_exact_leaf_sums, leaf_tables
 from convexboost.kernels.target import Update, quantise, update_target
-from convexboost.kernels.trees import LARGEST, Features, Nodes, Rows, Rules, leaf_of_rows, n_columns
+from convexboost.kernels.trees import LARGEST, Features, Rows, Rules, leaf_of_rows, n_columns
 from convexboost.learners._dense import DenseTarget, RowSet
 from convexboost.learners._growth import Buffers, Growth, WholeWeights, power_above
 from convexboost.learners._monotone import means, nearest_monotone
@@ -92,8 +92,8 @@ class TreeSet(RowSet):
         shape = (rules.max_leaves, len(features.numbers) << int(features.shift), values.shape[1])
         rows = Rows(values, order, self.buffers.take("spare", (len(D),)))
         hists = self.buffers.take("hists", shape)
-        nodes = Growth(features, rows, rules, hists, self.inputs.n_threads).run()
-        return self._finish(D, norm, rows.order, nodes)
+        nodes, masks = Growth(features, rows, rules, hists, self.inputs.n_threads).run()
+        return self._finish(D, norm, rows.order, nodes, masks)
 
     @property
     def max_leaves(self) -> int:
@@ -136,11 +136,18 @@ class TreeSet(RowSet):
 
     def _draw_features(self, rng: np.random.Generator) -> Features:
         """Return the columns that a tree may split."""
-        numbers, codes = np.arange(len(self.categorical)), self.inputs.codes
-        if self.learner.colsample_bytree < 1.0:
-            count = max(1, round(self.learner.colsample_bytree * len(numbers)))
-            numbers = np.sort(rng.choice(len(numbers), count, replace=False))
-            codes = np.ascontiguousarray(codes[:, numbers])
+        n_columns_, share = len(self.categorical), self.learner.colsample_bytree
+        if share == 1.0:
+            return self._all_features
+        drawn = np.sort(rng.choice(n_columns_, max(1, round(share * n_columns_)), replace=False))
+        return self._features(drawn, np.ascontiguousarray(self.inputs.codes[:, drawn]))
+
+    @cached_property
+    def _all_features(self) -> Features:
+        return self._features(np.arange(len(self.categorical)), self.inputs.codes)
+
+    def _features(self, numbers: NDArray[np.int64], codes: NDArray[np.uint8]) -> Features:
+        """Return the columns with these numbers and codes."""
         n_bins, kinds, signs = self.n_bins[numbers], self.categorical[numbers], self.monotone[numbers]
         shift = np.uint64(int(n_bins.max() - 1).bit_length())
         return Features(codes, self.inputs.columns, numbers, n_bins, kinds, signs, shift)
@@ -170,15 +177,15 @@ class TreeSet(RowSet):
         return out
 
     def _finish(
-        self, D: Array, norm: float, order: NDArray[np.int32], nodes: Nodes
+        self, D: Array, norm: float, order: NDArray[np.int32], nodes: Any, masks: NDArray[np.uint64]
     ) -> tuple[TreeFunction, Array]:
         """Return the tree with the best leaf values for all rows, and the sums in its leaves."""
-        is_leaf = nodes.feature < 0
+        feature, child = nodes["feature"].astype(np.int32), nodes["child"].astype(np.int32)
+        is_leaf = feature < 0
         leaf_of_node = (np.cumsum(is_leaf) - 1).astype(np.int32)
-        feature, child = nodes.feature.astype(np.int32), nodes.child.astype(np.int32)
         values = np.zeros((int(is_leaf.sum()), D.shape[1]))
         monotone = self.monotone if self.monotone.any() else None
-        tree = TreeFunction(feature, child, nodes.masks.copy(), leaf_of_node, values, monotone)
+        tree = TreeFunction(feature, child, masks.copy(), leaf_of_node, values, monotone)
         if len(order) == len(D):
             leaves = np.empty(len(D), np.int32)
             leaf_of_rows(order, nodes, leaf_of_node, leaves)
