@@ -108,7 +108,7 @@ def test_settings_change_the_options():
     c = boost(*problem(), options, n_rounds=4)
     assert (len(a.records), len(c.records)) == (8, 5)
     np.testing.assert_array_equal(a.model.predict(X), b.model.predict(X))
-    assert a.stop == Stop("rounds", "all 7 rounds done") == (a.kind, a.reason)
+    assert a.stop == Stop("rounds", "all 7 rounds done")
 
 
 def test_boost_takes_what_training_takes():

@@ -756,8 +756,8 @@ def test_before_the_first_round_nothing_is_certified_but_the_minimum(l2):
 def test_stops_when_the_gap_is_small_enough():
     problem = make("absolute", "stumps", 1, 0.5)
     result = train(problem, n_rounds=2000, stop_when_gap_below=0.05)
-    assert result.reason.startswith("the certified gap 0.0")
-    assert result.reason.endswith("is at most 0.05")
+    assert result.stop.message.startswith("the certified gap 0.0")
+    assert result.stop.message.endswith("is at most 0.05")
     assert len(result.records) < 2000
     assert result.certificate.gap() <= 0.05
     assert result.records[result.best_round].objective - problem.minimum <= 0.05 + KNOWN

@@ -40,7 +40,7 @@ class Objective(Protocol):
 
     @property
     def envelope(self) -> float:
-        """Return how many Polyak steps wide the Moreau envelope is whose gradients are taken; 0: R's own."""
+        """Return the width of the Moreau envelope in Polyak steps; 0 means gradients of R itself."""
 
     def loss_constants(self) -> Constants:
         """Return what is known of R without the ridge term."""

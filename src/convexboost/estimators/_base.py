@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from convexboost.boosting.options import Options
-from convexboost.boosting.training import Callback, Record, Result, boost
+from convexboost.boosting.training import Callback, Record, Result, Stop, boost
 from convexboost.checks import guarded
 from convexboost.core.model import AdditiveModel
 from convexboost.core.protocols import HypothesisSet
@@ -60,7 +60,7 @@ class BaseConvexBoost(EstimatorInput):
         if self.validation_curve_ is not None:
             settled = settled.with_rounds(self.validation_curve_, self._task)
         result = self._train(settled, settled.options, objective, data, self._callbacks(settled.options))
-        if result.kind == "interrupted" and len(result.records) == 1:  # there is nothing to keep
+        if result.stop.kind == "interrupted" and len(result.records) == 1:  # there is nothing to keep
             raise KeyboardInterrupt
         self._warn(result)
         self._settled = settled
@@ -70,7 +70,7 @@ class BaseConvexBoost(EstimatorInput):
         self.history_ = result.history
         self.chosen_ = number(result.path.terms)
         self.certificate_ = result.certificate
-        self.stop_reason_, self.stop_kind_ = result.reason, result.kind
+        self.stop_kind_, self.stop_reason_ = result.stop
         self.best_round_ = result.best_round
         self.n_rounds_ = len(result.records) - 1
 
@@ -137,7 +137,7 @@ class BaseConvexBoost(EstimatorInput):
                 print(f"validation, fold {k + 1} of {fold.max() + 1}", file=sys.stderr)
             part = data._replace(train=rows.take(fold != k), held_out=(held := rows.take(fold == k)))
             result = self._train(settled, settled.fold_options, settled.bind(part.train), part)
-            if result.kind == "interrupted":
+            if result.stop.kind == "interrupted":
                 raise KeyboardInterrupt
             curves.append(result.history["validation"])
             weights.append(float(len(held.y)) if held.weight is None else held.weight.sum())
@@ -145,8 +145,8 @@ class BaseConvexBoost(EstimatorInput):
 
     def _warn(self, result: Result) -> None:
         """Warn of a run that failed or lowered nothing."""
-        if result.failed:
-            message = f"{result.reason}. The best iterate is kept; {self._advice(result)}."
+        if result.stop.is_failure:
+            message = f"{result.stop.message}. The best iterate is kept; {self._advice(result)}."
         elif _learnt_nothing(result.history):
             message = (
                 f"none of {result.records[-1].round} rounds lowered the objective: the steps may be too "
@@ -158,7 +158,7 @@ class BaseConvexBoost(EstimatorInput):
 
     def _advice(self, result: Result) -> str:
         """Say what to do about a run that failed; never what was done already."""
-        if result.kind == "not_a_number":
+        if result.stop.kind == "not_a_number":
             return "check_loss(loss, y) looks for scores where the loss is not finite"
         if not self._is_auto("learning_rate"):
             return "a smaller `learning_rate` avoids this"
@@ -209,9 +209,7 @@ class BaseConvexBoost(EstimatorInput):
             certificate=self.certificate_,
             minimum=self.constants_.minimum,
             smooth=self.constants_.smoothness is not None,
-            diverged=self.stop_kind_ == "diverged",
-            kind=self.stop_kind_,
-            reason=self.stop_reason_,
+            stop=Stop(self.stop_kind_, self.stop_reason_),
             output=settled.options.output,
             has_validation=has_validation,
             curve=curve,

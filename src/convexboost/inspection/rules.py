@@ -64,7 +64,7 @@ def converged(run: FinishedRun) -> Answer:
         )
         sentence = f"The objective, {run.best[-1]:.4g}, is {above}."
         return Finding("converged", "note", sentence, {"left": run.share_left})
-    return Finding("converged", "note", f"Training stopped by itself: {run.reason}.")
+    return Finding("converged", "note", f"Training stopped by itself: {run.stop.message}.")
 
 
 def stalled(run: FinishedRun) -> Answer:
@@ -173,7 +173,7 @@ def _too_weak(run: FinishedRun) -> Finding | None:
 
 def step_too_large(run: FinishedRun) -> Answer:
     """The objective oscillates above its best value, or diverges."""
-    if run.diverged:
+    if run.stop.kind == "diverged":
         values = run.objective[np.isfinite(run.objective)]
         sentence = (
             f"The run diverged after {run.n_rounds} rounds: the objective rose from {values[0]:.4g} to "
@@ -186,7 +186,7 @@ def step_too_large(run: FinishedRun) -> Answer:
             {"rounds": float(run.n_rounds)},
             advice_for_smaller_steps(run),
         )
-    if run.kind == "not_a_number":
+    if run.stop.kind == "not_a_number":
         return None
     over = run.overshoot
     if (
@@ -213,10 +213,12 @@ def step_too_large(run: FinishedRun) -> Answer:
 
 def not_a_number(run: FinishedRun) -> Answer:
     """The objective became NaN."""
-    if run.kind != "not_a_number":
+    if run.stop.kind != "not_a_number":
         return None
     hint = "Run check_loss(loss, y): it looks for scores where the loss is not finite."
-    return Finding("not_a_number", "warning", f"{run.reason[:1].upper()}{run.reason[1:]}.", {}, hint)
+    return Finding(
+        "not_a_number", "warning", f"{run.stop.message[:1].upper()}{run.stop.message[1:]}.", {}, hint
+    )
 
 
 def step_too_small(run: FinishedRun) -> Answer:
@@ -263,7 +265,7 @@ def _still_falls(values: Array) -> bool:
 
 def optimum(run: FinishedRun) -> Answer:
     """How far the objective is from the optimum; only asked where there is no validation loss to judge by."""
-    if run.n_rounds < MIN_ROUNDS or run.diverged or run.is_converged or len(run.validation):
+    if run.n_rounds < MIN_ROUNDS or run.stop.kind == "diverged" or run.is_converged or len(run.validation):
         return None
     known = (
         "nothing is known"
@@ -288,7 +290,7 @@ def overfitting(run: FinishedRun) -> Answer:
     if len(values) == 0:
         return Unchecked("overfitting", run.no_validation)
     n_rounds = len(values) - 1
-    if n_rounds < MIN_ROUNDS or run.diverged:
+    if n_rounds < MIN_ROUNDS or run.stop.kind == "diverged":
         return None
     best, window = int(np.argmin(values)), max(n_rounds // 10, 5)
     now = float(np.median(values[-window:]))  # the last iterate fluctuates

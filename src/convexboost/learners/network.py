@@ -161,7 +161,7 @@ class Standardiser(RawMapper):
     def from_plain(cls, plain: Plain) -> Self:
         """Read the columns."""
         categorical = plain.array("categorical", bool, None)
-        n, values = len(categorical), plain.array("categories", float, None)
+        n, values = len(categorical), plain.array("categories", float, None, finite=False)  # NaN: missing
         center, scale = (plain.array(name, float, n) for name in ("center", "scale"))
         plain.need("scale", (scale >= 0.0).all(), "numbers that are not negative")
         missing, slices = plain.array("has_missing", bool, n), plain.slices("category_ends", n, len(values))
@@ -230,6 +230,8 @@ class Units(DenseHypothesis):
         outward = plain.array("outward", float, len(inward), n_outputs)
         constant = plain.array("constant", float, count, n_outputs)
         slices = plain.slices("unit_ends", count, len(inward))
+        has_units = all(part.stop > part.start for part in slices)
+        plain.need("unit_ends", has_units, "at least one unit for each network")
         return [
             cls(np.ascontiguousarray(inward[part].T), outward[part], one)
             for part, one in zip(slices, constant, strict=True)

@@ -7,7 +7,8 @@ and the couplings `Laplacian` and `TotalVariation`.  `as_loss` turns an object w
 
 A loss of your own may also be a subclass of `RowLoss` (a mean over rows) or of `Loss`.  `bind` fixes the
 targets and returns the objective: a `BoundLoss`, which is a `Pointwise` for a `RowLoss`.  `Constants` says
-what is known of an objective.  A file in this folder whose class has a `name` is found by listing the folder.
+what is known of an objective.  Scores within the relative distance `KINK` of a kink count as lying on it.
+A file in this folder whose class has a `name` is found by listing the folder.
 """
 
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING
 from convexboost.core.lazy import lazy
 
 __all__ = [
+    "KINK",
     "Absolute",
     "BoundLoss",
     "CVaR",
@@ -48,6 +50,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from convexboost.core.protocols import Constants
+    from convexboost.core.tolerances import KINK
     from convexboost.losses._calculus import Coupling, Ridge, maximum
     from convexboost.losses._custom import as_loss
     from convexboost.losses._loss import Loss, RowLoss, is_positive
@@ -72,18 +75,33 @@ if TYPE_CHECKING:
     from convexboost.losses.total_variation import TotalVariation
     from convexboost.losses.worst_group import WorstGroup
 
-__getattr__ = lazy(
+__getattr__, __dir__ = lazy(
     __name__,
     {
-        "BoundLoss": "convexboost.losses._objective",
-        "Constants": "convexboost.core.protocols",
-        "Coupling": "convexboost.losses._calculus",
-        "Loss": "convexboost.losses._loss",
-        "Pointwise": "convexboost.losses._objective",
-        "Ridge": "convexboost.losses._calculus",
-        "RowLoss": "convexboost.losses._loss",
-        "as_loss": "convexboost.losses._custom",
-        "is_positive": "convexboost.losses._loss",
-        "maximum": "convexboost.losses._calculus",
+        "convexboost.core.protocols": ["Constants"],
+        "convexboost.core.tolerances": ["KINK"],
+        "convexboost.losses._calculus": ["Coupling", "Ridge", "maximum"],
+        "convexboost.losses._custom": ["as_loss"],
+        "convexboost.losses._loss": ["Loss", "RowLoss", "is_positive"],
+        "convexboost.losses._objective": ["BoundLoss", "Pointwise"],
+        "convexboost.losses.absolute": ["Absolute"],
+        "convexboost.losses.cvar": ["CVaR"],
+        "convexboost.losses.epsilon_insensitive": ["EpsilonInsensitive"],
+        "convexboost.losses.exponential": ["Exponential"],
+        "convexboost.losses.half_squared": ["HalfSquared"],
+        "convexboost.losses.hinge": ["Hinge"],
+        "convexboost.losses.huber": ["Huber"],
+        "convexboost.losses.laplacian": ["Laplacian"],
+        "convexboost.losses.logistic": ["Logistic"],
+        "convexboost.losses.multiclass_hinge": ["MulticlassHinge"],
+        "convexboost.losses.poisson": ["Poisson"],
+        "convexboost.losses.quantile": ["Quantile"],
+        "convexboost.losses.quantiles": ["Quantiles"],
+        "convexboost.losses.ranking_hinge": ["RankingHinge"],
+        "convexboost.losses.softmax": ["Softmax"],
+        "convexboost.losses.squared_hinge": ["SquaredHinge"],
+        "convexboost.losses.structured": ["Structured"],
+        "convexboost.losses.total_variation": ["TotalVariation"],
+        "convexboost.losses.worst_group": ["WorstGroup"],
     },
 )
