@@ -55,7 +55,7 @@ def progress(objective, hypotheses, algorithm, step):
         max_weak_learners=N_LEARNERS,
     )
     values = result.history["objective"]
-    return float(values[0] - values.min()), float(values[0]), result.diverged
+    return float(values[0] - values.min()), float(values[0]), result.stop.kind == "diverged"
 
 
 @dataclass(frozen=True)

@@ -40,33 +40,33 @@ LIMITS = {OURS: 10_000, SMOOTH: 500, STUMPS: 10_000}  #: rounds
 # -- ours ------------------------------------------------------------------------------------------------
 
 
-class Watched:
-    """An objective that remembers the training scores it hands out; everything else is the objective's."""
+class ObjectiveWithScores:
+    """An objective whose training scores are kept in the loss."""
 
-    def __init__(self, objective: Any, watch: WatchedHinge) -> None:
-        self._objective, self._watch = objective, watch
+    def __init__(self, objective: Any, loss: HingeWithScores) -> None:
+        self._objective, self._loss = objective, loss
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._objective, name)
 
-    def with_l2(self, l2: float) -> Watched:
-        return Watched(self._objective.with_l2(l2), self._watch)
+    def with_l2(self, l2: float) -> ObjectiveWithScores:
+        return ObjectiveWithScores(self._objective.with_l2(l2), self._loss)
 
-    def with_envelope(self, envelope: float) -> Watched:
-        return Watched(self._objective.with_envelope(envelope), self._watch)
+    def with_envelope(self, envelope: float) -> ObjectiveWithScores:
+        return ObjectiveWithScores(self._objective.with_envelope(envelope), self._loss)
 
     def scores(self, *arguments: Any, **options: Any) -> Any:
-        self._watch.scores = self._objective.scores(*arguments, **options)
-        return self._watch.scores
+        self._loss.scores = self._objective.scores(*arguments, **options)
+        return self._loss.scores
 
 
-class WatchedHinge(MulticlassHinge):
-    """The multiclass hinge, with the training scores in sight (a callback is given only a `Record`)."""
+class HingeWithScores(MulticlassHinge):
+    """The multiclass hinge, with the training scores for a callback (which gets only a `Record`)."""
 
     scores: Any = None
 
     def bind(self, *arguments: Any, **options: Any) -> Any:
-        return Watched(super().bind(*arguments, **options), self)
+        return ObjectiveWithScores(super().bind(*arguments, **options), self)
 
 
 @njit(cache=True, nogil=True)
@@ -88,7 +88,7 @@ def more_errors_than(F: np.ndarray, y: np.ndarray, limit: int) -> bool:
 class StopAtError:
     """A callback that stops when the training error is at most `target`."""
 
-    loss: WatchedHinge
+    loss: HingeWithScores
     y: np.ndarray
     target: float
     every: int
@@ -116,7 +116,7 @@ class Goal:
         """Train ours until it is there."""
         limit = min(self.limit, LIMITS[which])
         if self.measure == "error":
-            loss = WatchedHinge()
+            loss = HingeWithScores()
             stop = StopAtError(loss, problem.y, self.value, EVERY[which])
             return classifier(problem, loss, limit, threads, which, stop)
         return classifier(problem, self.loss, limit, threads, which, lambda r: r.objective <= self.value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from functools import wraps
 
 import numpy as np
@@ -16,7 +17,19 @@ from convexboost.checks._mistakes import search
 from convexboost.checks._probe import Probe, quiet
 from convexboost.inspection.certify import certify
 from convexboost.learners.stump import Stump
-from convexboost.losses import Absolute, HalfSquared, MulticlassHinge, Quantile, Ridge, Softmax, maximum
+from convexboost.losses import (
+    Absolute,
+    BoundLoss,
+    Constants,
+    HalfSquared,
+    Loss,
+    MulticlassHinge,
+    Quantile,
+    Ridge,
+    RowLoss,
+    Softmax,
+    maximum,
+)
 from convexboost.losses._custom import as_loss
 from convexboost.registry import available
 
@@ -55,6 +68,7 @@ def rows(evaluate, **more):
 
 
 def total(method, **more):
+    more = {key: staticmethod(item) if callable(item) else item for key, item in more.items()}
     return type("Mine", (), {"total": staticmethod(method), **more})()
 
 
@@ -1138,3 +1152,104 @@ def test_a_guarded_loss_is_certified():
     result = boost(objective, H, n_rounds=30)
     found = certify(objective, H, result.model)
     assert found.ball(found.radius).value <= found.objective
+
+
+# --- a user's subclasses ----------------------------------------------------------------------------------
+
+
+def subclass(evaluate, parent=RowLoss):
+    return type("Mine", (parent,), {"evaluate": evaluate, "task": "regression"})()
+
+
+class OfAllRows(Loss):
+    """A user's `Loss` that binds to an objective of the user."""
+
+    couples_rows = False
+
+    def __init__(self, sign=1.0):
+        self.sign = sign
+
+    def bind(self, y, space, n_classes=None, groups=None):
+        return MyObjective(self.sign, np.reshape(y, (-1, 1)), space=space, n_outputs=1)
+
+
+@dataclass(frozen=True)
+class MyObjective(BoundLoss):
+    sign: float
+    y: np.ndarray
+
+    @property
+    def targets(self):
+        return self.y
+
+    def loss_constants(self):
+        return Constants()
+
+    def evaluate(self, F):
+        return self.space.mean(np.abs(F - self.y)[:, 0]), self.sign * np.sign(F - self.y)
+
+
+REGRESSION = np.random.default_rng(0).normal(size=(60, 2)), np.random.default_rng(1).normal(size=60)
+
+
+@pytest.mark.parametrize("parent", [RowLoss, Absolute, HalfSquared])
+def test_a_subclass_is_checked_like_a_plain_object(parent):
+    """The same mistake has the same message."""
+
+    def evaluate(self, F, y):
+        return np.abs(F - y).sum(axis=1), -np.sign(F - y)
+
+    messages = []
+    for loss in (subclass(evaluate, parent), type("Mine", (), {"evaluate": evaluate})()):
+        with pytest.raises(LossError, match="`evaluate` of Mine: the gradient has the wrong sign") as found:
+            ConvexBoostRegressor(loss, n_rounds=5).fit(*REGRESSION)
+        messages.append(str(found.value))
+        with pytest.raises(LossError, match="wrong sign"):
+            check_loss(loss, REGRESSION[1])
+    assert messages[0] == messages[1]
+
+
+def test_a_subclass_may_not_write_into_its_arguments():
+    def evaluate(self, F, y):
+        F -= y
+        return np.abs(F).sum(axis=1), np.sign(F)
+
+    with pytest.raises(LossError, match="`evaluate` of Mine writes into `F`"):
+        ConvexBoostRegressor(subclass(evaluate), n_rounds=5).fit(*REGRESSION)
+
+
+def test_code_of_a_subclass_that_needs_writable_arrays_gets_copies():
+    def evaluate(self, F, y):
+        if not (F.flags.writeable and y.flags.writeable):
+            raise ValueError("buffer source array is read-only")
+        return np.abs(F - y).sum(axis=1), np.sign(F - y)
+
+    X, y = REGRESSION
+    found = ConvexBoostRegressor(subclass(evaluate), n_rounds=5).fit(X, y).predict(X)
+    plain = type("Mine", (), {"evaluate": evaluate})()
+    np.testing.assert_array_equal(found, ConvexBoostRegressor(plain, n_rounds=5).fit(X, y).predict(X))
+
+
+def test_a_loss_with_an_objective_of_a_user_is_checked():
+    ConvexBoostRegressor(OfAllRows(), n_rounds=5).fit(*REGRESSION)
+    with pytest.raises(LossError, match="the gradient has the wrong sign"):
+        ConvexBoostRegressor(OfAllRows(-1.0), n_rounds=5).fit(*REGRESSION)
+    with pytest.raises(LossError, match="the gradient has the wrong sign"):
+        ConvexBoostRegressor(2 * OfAllRows(-1.0), n_rounds=5).fit(*REGRESSION)
+
+
+def test_a_multiple_of_a_loss_that_does_not_couple_rows_trains():
+    """`couples_rows = False` does not make it a `RowLoss`."""
+    a, b = (ConvexBoostRegressor(loss, "stump", n_rounds=5) for loss in (OfAllRows(), 2 * OfAllRows()))
+    np.testing.assert_allclose(
+        2 * a.fit(*REGRESSION).history_["objective"][0], b.fit(*REGRESSION).history_["objective"][0]
+    )
+    assert not (2 * OfAllRows()).couples_rows
+
+
+@pytest.mark.parametrize(
+    "loss", [Absolute(), 2 * Absolute() + HalfSquared(), maximum("absolute", "half_squared")]
+)
+def test_losses_of_the_library_are_not_checked(loss):
+    assert not loss.is_custom
+    assert not hasattr(type(loss).evaluate, "__wrapped__")

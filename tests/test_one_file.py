@@ -15,11 +15,8 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 from convexboost import AdditiveModel, ConvexBoostRegressor, check_loss
-from convexboost.core.plain import Plain
-from convexboost.core.protocols import Constants, Mapper
-from convexboost.core.tolerances import KINK
-from convexboost.learners import Auto, DenseHypothesis, DenseSet, Learner, categorical_mask
-from convexboost.losses import RowLoss
+from convexboost.learners import Defaults, DenseHypothesis, DenseSet, Learner, Mapper, Plain, categorical_mask
+from convexboost.losses import KINK, Constants, RowLoss
 from tests.contracts import conftest, test_learners, test_losses, test_plain
 
 # --- a learner ---------------------------------------------------------------------------------------------
@@ -58,7 +55,6 @@ class Centred:
     """Prepared inputs."""
 
     X: Any
-    n_threads: int = 1
 
     n_threads: ClassVar[int] = 1
 
@@ -129,7 +125,7 @@ class Lines(Learner):
 
     ridge: float = 0.0
 
-    auto = Auto(finds_rounds=True, decay=0.5)
+    auto = Defaults(finds_rounds=True, decay=0.5)
     allows_missing = allows_sparse = True
     mapper_type = Centres
     hypothesis_types = (Line,)

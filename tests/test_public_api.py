@@ -16,7 +16,7 @@ import pytest
 from convexboost.registry import everything
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ["convexboost", "convexboost.learners", "convexboost.losses"]
+PACKAGES = ["convexboost", "convexboost.boosting", "convexboost.learners", "convexboost.losses"]
 #: Benchmarks that take the library apart: they replace or time single parts of it.
 DISSECTING = {"ablation.py", "phases.py"}
 
@@ -35,7 +35,7 @@ def test_every_public_name_can_be_imported_and_is_documented(package):
     assert len(set(module.__all__)) == len(module.__all__)
     for name in module.__all__:
         found = getattr(module, name)
-        assert found.__name__ == name
+        assert name.isupper() or found.__name__ == name
         assert found.__doc__
         assert vars(module)[name] is found  # found once, not searched again
         if package != "convexboost.losses":
@@ -59,10 +59,22 @@ def test_unknown_names(package, name):
         getattr(importlib.import_module(package), name)
 
 
+@pytest.mark.parametrize("package", PACKAGES)
+def test_names_are_seen_before_they_are_used(package):
+    """By dir(), tab completion and help(), in a new process."""
+    code = f"import {package} as m, pydoc; print(*dir(m)); print(pydoc.plain(pydoc.render_doc(m)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    names, shown = done.stdout.split("\n", 1)
+    module = importlib.import_module(package)
+    assert set(module.__all__) <= set(names.split())
+    for name in module.__all__:
+        assert re.search(rf"^    (class )?{name}(\(| = )", shown, re.M), name
+
+
 def test_importing_is_cheap():
     """Neither the package nor its lists of names load NumPy, Numba or scikit-learn."""
     code = (
-        "import sys, convexboost, convexboost.learners, convexboost.losses;"
+        "import sys, convexboost, convexboost.boosting, convexboost.learners, convexboost.losses;"
         "print([m for m in ('numpy', 'numba', 'scipy', 'sklearn') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

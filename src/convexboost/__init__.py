@@ -4,9 +4,10 @@
 - Losses are in `convexboost.losses`, weak learners in `convexboost.learners`, both as names or as objects:
   ``ConvexBoostRegressor(loss=Quantile(0.9), learner=Tree(max_leaves=15))``.  `check_loss` tries out a loss of
   your own.
-- Without scikit-learn: `boost` trains an objective on a set of hypotheses in a `FunctionSpace` and returns an
-  `AdditiveModel`; `Training` does it round by round, with states to save and restore; both take `Options`.
-  `certify` bounds the distance to the optimum.
+- Without scikit-learn: `boost` trains an objective on a set of hypotheses in a `FunctionSpace`; the result
+  has an `AdditiveModel`.  `Training` does it round by round, with states to save and restore.  Both take
+  `Options`.  Algorithms and step rules are in `convexboost.boosting`.  `certify` bounds the distance to the
+  optimum.
 - Pictures: `ConvergenceDisplay`, `EdgeDisplay`, `CertificateDisplay`.
 """
 
@@ -42,21 +43,16 @@ if TYPE_CHECKING:
     from convexboost.inspection.certify import certify
     from convexboost.inspection.displays import CertificateDisplay, ConvergenceDisplay, EdgeDisplay
 
-__getattr__ = lazy(
+__getattr__, __dir__ = lazy(
     __name__,
     {
-        "AdditiveModel": "convexboost.core.model",
-        "CertificateDisplay": "convexboost.inspection.displays",
-        "ConvergenceDisplay": "convexboost.inspection.displays",
-        "ConvexBoostClassifier": "convexboost.estimators",
-        "ConvexBoostRanker": "convexboost.estimators",
-        "ConvexBoostRegressor": "convexboost.estimators",
-        "EdgeDisplay": "convexboost.inspection.displays",
-        "FunctionSpace": "convexboost.core.space",
-        "Options": "convexboost.boosting.options",
-        "Training": "convexboost.boosting.training",
-        "boost": "convexboost.boosting.training",
-        "certify": "convexboost.inspection.certify",
-        "check_loss": "convexboost.checks",
+        "convexboost.boosting.options": ["Options"],
+        "convexboost.boosting.training": ["Training", "boost"],
+        "convexboost.checks": ["check_loss"],
+        "convexboost.core.model": ["AdditiveModel"],
+        "convexboost.core.space": ["FunctionSpace"],
+        "convexboost.estimators": ["ConvexBoostClassifier", "ConvexBoostRanker", "ConvexBoostRegressor"],
+        "convexboost.inspection.certify": ["certify"],
+        "convexboost.inspection.displays": ["CertificateDisplay", "ConvergenceDisplay", "EdgeDisplay"],
     },
 )

@@ -10,6 +10,8 @@ from difflib import get_close_matches
 from functools import cache
 from typing import Any, Self
 
+from convexboost.core.parameters import changes
+
 #: What other libraries call our losses, in lower case; only used to suggest the right name.
 ELSEWHERE: dict[str, tuple[str, ...]] = {
     "absolute": (
@@ -85,7 +87,11 @@ def resolve(
 ) -> Any:
     """Turn "quantile", "quantile:0.9" or an object into an object; an error lists `offered`, or all."""
     if not isinstance(spec, str):
-        return spec() if inspect.isclass(spec) else spec
+        try:
+            return spec() if inspect.isclass(spec) else spec
+        except TypeError as error:
+            got = f"the class {spec.__name__}: {error}"
+            raise ValueError(f"`{parameter}` must be an object, got {got}") from None
     name, colon, argument = spec.partition(":")
     if name not in classes:
         names = list(classes) if offered is None else offered
@@ -107,14 +113,19 @@ class NamedParts:
     """An estimator whose `learner` and `loss` may be given by name.
 
     Setting a parameter of one, such as `learner__max_leaves`, turns its name into the object that it names.
+    An object is copied first, so that others who hold it, a fitted model among them, do not see the change.
     """
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters, as in scikit-learn; ``learner__max_leaves=15`` sets one of the learner."""
+        """Set parameters, as in scikit-learn; ``learner__max_leaves=15`` sets one of the learner.
+
+        Where one is wrong, none is set.
+        """
+        present: dict[str, Any] = super().get_params(deep=False)  # type: ignore[misc]
         for part in {name.partition("__")[0] for name in params if "__" in name} & {"learner", "loss"}:
-            given = params.get(part, vars(self).get(part))
+            given = params.get(part, present.get(part))
             if isinstance(given, str):
                 classes = available("convexboost.learners" if part == "learner" else "convexboost.losses")
                 params[part] = resolve(part, given, classes)
-        super().set_params(**params)  # type: ignore[misc]
+        vars(self).update(changes(type(self).__name__, present, params))
         return self

@@ -9,7 +9,7 @@ import pytest
 
 from convexboost.boosting.algorithms import Algorithm, Naive, Repeated, Residual
 from convexboost.boosting.options import Options
-from convexboost.boosting.steps import STEPS, Auto, Constant, InverseSqrt
+from convexboost.boosting.steps import STEPS, Auto, Constant, InverseSqrt, Polyak
 from convexboost.boosting.training import Stop, Training, boost
 from convexboost.boosting.variants import ALGORITHMS
 from convexboost.core.space import FunctionSpace
@@ -39,16 +39,16 @@ def test_names_become_objects():
     ("settings", "message"),
     [
         ({"algorithm": "newton"}, r"`algorithm` must be one of naive, .*, got 'newton'"),
-        ({"algorithm": 3}, r"`algorithm` must be a name or an algorithm, got 3"),
+        ({"algorithm": 3}, r"`algorithm` must be a name or of type Algorithm, got 3"),
         ({"step": "long"}, r"`step` must be one of auto, .*, got 'long'"),
-        ({"step": 0.1}, r"`step` must be a name or a Step, got 0.1"),
+        ({"step": 0.1}, r"`step` must be a name or of type Step, got 0.1"),
         ({"output": "first"}, r"`output` must be one of last, best, average, got 'first'"),
         ({"output": None}, r"`output` must be one of last, best, average, got None"),
         ({"n_rounds": -1}, r"`n_rounds` must be a whole number of at least 0, got -1"),
         ({"n_rounds": 2.5}, r"`n_rounds` must be a whole number of at least 0, got 2.5"),
-        ({"max_weak_learners": 0}, r"`max_weak_learners` must be positive or None, got 0"),
-        ({"n_iter_no_change": 1.5}, r"`n_iter_no_change` must be positive or None, got 1.5"),
-        ({"stop_when_gap_below": 0.0}, r"`stop_when_gap_below` must be positive, got 0.0"),
+        ({"max_weak_learners": 0}, r"`max_weak_learners` must be a positive integer or None, got 0"),
+        ({"n_iter_no_change": 1.5}, r"`n_iter_no_change` must be a positive integer or None, got 1.5"),
+        ({"stop_when_gap_below": 0.0}, r"`stop_when_gap_below` must be positive or None, got 0.0"),
     ],
 )
 @pytest.mark.parametrize("call", [boost, Training])
@@ -63,6 +63,44 @@ def test_unknown_names_are_refused(call):
         call(*problem(), rounds=3)
 
 
+@pytest.mark.parametrize("call", [boost, Training])
+def test_arguments_of_another_kind(call):
+    R, H = problem()
+    with pytest.raises(TypeError, match=r"`options` must be Options or None, got \{'n_rounds': 2\}"):
+        call(R, H, {"n_rounds": 2})
+    with pytest.raises(TypeError, match=r"`objective` must be a bound loss, .*, got Absolute\(\)"):
+        call(Absolute(), H)
+    with pytest.raises(TypeError, match=r"`hypotheses` must be a bound learner, .*, got Stump\(\)"):
+        call(R, Stump())
+
+
+def test_unknown_output_of_a_result():
+    with pytest.raises(ValueError, match=r"`output` must be one of last, best, average, got 'foo'"):
+        Training(*problem()).result("foo")
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Residual("a"), r"`decay` must lie in \[0, 1\], got 'a'"),
+        (lambda: Repeated(accuracy="a"), r"`accuracy` must be positive, got 'a'"),
+        (lambda: Repeated(cap=1.5), r"`cap` must be a positive integer, got 1.5"),
+        (lambda: Polyak(target="a"), r"`target` of a step must be a number or None, got 'a'"),
+        (lambda: Polyak(target=np.nan), r"`target` of a step must be a number or None, got nan"),
+        *(
+            (
+                lambda value=value: Stump(max_table_mb=value),
+                r"`max_table_mb` must be a number of at least 0, got",
+            )
+            for value in ("a", np.nan, -1, np.inf)
+        ),
+    ],
+)
+def test_wrong_parameters_of_parts(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
 def test_settings_change_the_options():
     options = Options(n_rounds=7, step="constant:0.1", output="last")
     a = boost(*problem(), options)
@@ -70,7 +108,7 @@ def test_settings_change_the_options():
     c = boost(*problem(), options, n_rounds=4)
     assert (len(a.records), len(c.records)) == (8, 5)
     np.testing.assert_array_equal(a.model.predict(X), b.model.predict(X))
-    assert a.stop == Stop("rounds", "all 7 rounds done") == (a.kind, a.reason)
+    assert a.stop == Stop("rounds", "all 7 rounds done")
 
 
 def test_boost_takes_what_training_takes():

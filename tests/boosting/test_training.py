@@ -1,4 +1,4 @@
-"""The driver: stopping, recording, watching, and which iterate is handed out."""
+"""The driver: stopping, recording, validation, states, and which iterate is handed out."""
 
 import math
 from dataclasses import dataclass
@@ -7,8 +7,8 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from convexboost.boosting.steps import Constant, Step
-from convexboost.boosting.training import boost
+from convexboost.boosting.steps import Constant, InverseSqrt, Step
+from convexboost.boosting.training import Training, boost
 from convexboost.core.protocols import Constants
 from convexboost.core.space import FunctionSpace
 from convexboost.learners.stump import Stump
@@ -52,8 +52,8 @@ def test_records():
     assert (np.diff(history["seconds"]) >= 0).all()
     assert history["step"][0] == 0.0
     np.testing.assert_allclose(history["step"][1:], 1 / np.sqrt(np.arange(1, 6)))
-    assert result.reason == "all 5 rounds done"
-    assert not result.diverged
+    assert result.stop.message == "all 5 rounds done"
+    assert result.stop.kind != "diverged"
 
 
 def test_objective_is_that_of_the_model_after_the_round():
@@ -68,7 +68,7 @@ def test_objective_is_that_of_the_model_after_the_round():
 def test_no_rounds():
     result = run(n_rounds=0)
     assert len(result.records) == 1
-    assert result.reason == "all 0 rounds done"
+    assert result.stop.message == "all 0 rounds done"
     np.testing.assert_array_equal(result.model.predict(X), np.tile(result.path.start, (N, 1)))
 
 
@@ -127,14 +127,14 @@ def test_dual_averaging_rescales_the_validation_scores():
 
 def test_early_stopping_by_validation():
     result = run(validation=validation(), n_iter_no_change=4, n_rounds=300)
-    assert "not improved for 4 rounds" in result.reason
+    assert "not improved for 4 rounds" in result.stop.message
     assert len(result.records) - 1 == result.best_round + 4 < 300
 
 
 def test_early_stopping_without_validation_is_by_the_objective():
     result = run(step="constant:2", n_iter_no_change=3, n_rounds=300, algorithm="naive")
-    assert "not improved for 3 rounds" in result.reason
-    assert "validation" not in result.reason
+    assert "not improved for 3 rounds" in result.stop.message
+    assert "validation" not in result.stop.message
     assert len(result.records) - 1 == result.best_round + 3 < 300
 
 
@@ -184,7 +184,7 @@ def test_rounding_does_not_keep_a_run_alive():
     curve = [1.0 - 1e-16 * (t % 7) for t in range(100)]
     result = run(validation=Scripted(curve), n_rounds=99, n_iter_no_change=5)
     assert len(result.records) - 1 == 5
-    assert result.kind == "no_change"
+    assert result.stop.kind == "no_change"
 
 
 # --- stopping ----------------------------------------------------------------------------------------------
@@ -193,19 +193,19 @@ def test_rounding_does_not_keep_a_run_alive():
 def test_budget_of_weak_learners():
     result = run(max_weak_learners=7)
     assert result.records[-1].weak_learners == 7
-    assert result.reason == "the budget of weak learners is used up"
+    assert result.stop.message == "the budget of weak learners is used up"
 
 
 def test_budget_cuts_the_last_round_of_repeated():
     result = run(max_weak_learners=8, algorithm="repeated")
     assert result.history["weak_learners"].tolist() == [0, 1, 3, 6, 8]
-    assert "budget" in result.reason
+    assert "budget" in result.stop.message
 
 
 def test_minimum_reached():
     y = (X[:, 0] > 0).astype(int)
     result = run(loss=MulticlassHinge(), y=y, n_rounds=200)
-    assert result.reason == "the objective reached its minimum 0"
+    assert result.stop.message == "the objective reached its minimum 0"
     assert result.records[-1].objective == 0.0
     assert len(result.records) < 200
 
@@ -220,7 +220,7 @@ def test_nothing_correlates_with_the_gradient():
             Stump().bind(corners, space),
             algorithm=algorithm,
         )
-        assert result.reason == "converged: no hypothesis correlates with the gradient"
+        assert result.stop.message == "converged: no hypothesis correlates with the gradient"
         assert result.records[-1].objective == 0.5
         assert len(result.records) == 3
         assert result.records[-1].weak_learners == 0
@@ -231,8 +231,8 @@ def test_nothing_correlates_with_the_gradient():
 @pytest.mark.parametrize("loss", [HalfSquared(), Absolute()], ids=lambda loss: loss.name)
 def test_divergence_is_noticed(scale, algorithm, loss):
     result = run(loss=loss, step=Constant(scale), algorithm=algorithm, n_rounds=100)
-    assert result.diverged
-    assert result.reason.startswith("diverged: the objective rose from ")
+    assert result.stop.kind == "diverged"
+    assert result.stop.message.startswith("diverged: the objective rose from ")
     assert len(result.records) < 100
     assert np.isfinite(result.model.predict(NEW)).all()
     assert result.best_round == 0
@@ -241,7 +241,7 @@ def test_divergence_is_noticed(scale, algorithm, loss):
 def test_slow_divergence_is_noticed():
     """A residual with a constant step that is a little too long."""
     result = run(loss=HalfSquared(), step="constant:1.9", algorithm="residual", n_rounds=3000)
-    assert result.diverged
+    assert result.stop.kind == "diverged"
     assert result.records[result.best_round].objective <= result.records[0].objective
 
 
@@ -249,7 +249,7 @@ def test_slow_divergence_is_noticed():
 def test_ordinary_bumps_are_not_divergence(algorithm):
     result = run(step="constant:4", algorithm=algorithm)
     assert max(result.history["objective"]) > 1.5 * result.records[0].objective
-    assert not result.diverged
+    assert result.stop.kind != "diverged"
     assert len(result.records) == 21
 
 
@@ -268,9 +268,12 @@ def test_a_value_that_is_not_a_number_is_called_that(output):
     result = run(loss=NotANumber(), start=np.zeros(1), step="constant:0.1", n_rounds=200, output=output)
     last = result.records[-1]
     assert math.isnan(last.objective)
-    assert (result.kind, result.failed, result.diverged) == ("not_a_number", True, False)
+    assert (result.stop.kind, result.stop.is_failure) == ("not_a_number", True)
     largest = np.abs(result.path.predict(X)).max()
-    assert result.reason == f"the objective became NaN in round {last.round}, at scores up to {largest:.3g}"
+    assert (
+        result.stop.message
+        == f"the objective became NaN in round {last.round}, at scores up to {largest:.3g}"
+    )
     assert result.best_round == int(np.nanargmin(result.history["objective"])) < last.round
     np.testing.assert_array_equal(result.model.predict(X), result.path.truncate(result.best_round).predict(X))
 
@@ -285,8 +288,8 @@ def test_an_objective_that_falls_for_ever():
             return Constants()
 
     result = run(loss=Bottomless(), start=np.zeros(1), step="constant:0.1", n_rounds=200)
-    assert result.kind == "diverged"
-    assert "fell from" in result.reason
+    assert result.stop.kind == "diverged"
+    assert "fell from" in result.stop.message
 
 
 # --- callbacks and interruption ----------------------------------------------------------------------------
@@ -301,14 +304,14 @@ def test_callbacks_see_every_record_once(n_rounds):
 
 def test_callback_stops():
     result = run(callbacks=[lambda record: record.round == 3])
-    assert result.reason == "a callback asked to stop"
+    assert result.stop.message == "a callback asked to stop"
     assert len(result.records) == 4
     assert result.path.n_rounds == 3
 
 
 def test_callback_stops_before_the_first_round():
     result = run(callbacks=[lambda record: True])
-    assert result.reason == "a callback asked to stop"
+    assert result.stop.message == "a callback asked to stop"
     assert len(result.records) == 1
 
 
@@ -339,7 +342,7 @@ def interrupt_at(count):
 
 def check_interrupted(result, **options):
     """The rounds before the interruption, as if only they had been asked for."""
-    assert result.reason == "interrupted"
+    assert result.stop.message == "interrupted"
     done = result.records[-1].round
     assert result.path.n_rounds == done
     uninterrupted = run(n_rounds=done, **options)
@@ -428,7 +431,7 @@ def test_a_rise_in_the_first_round_is_no_divergence_when_the_minimum_is_unknown(
     y = np.sign(X[:, 0]) * 0.1 + rng.normal(size=50) * 0.1
     space = FunctionSpace.of(50)
     result = boost(NoFloor().bind(y, space), Stump().bind(X, space), step="inverse_sqrt", n_rounds=50)
-    assert not result.diverged
+    assert result.stop.kind != "diverged"
     assert len(result.records) == 51
 
 
@@ -438,12 +441,64 @@ def test_a_run_with_an_outlier_that_stays_bounded_has_not_diverged():
     y = X[:, 0] + 0.1 * rng.normal(size=200)
     y[0] = 1e8
     result = boost(Absolute().bind(y, space), Stump().bind(X, space), step="polyak", n_rounds=30)
-    assert result.kind == "rounds"
+    assert result.stop.kind == "rounds"
 
 
 def test_an_objective_that_is_infinite_at_the_start_says_so():
     X, space = np.arange(10.0)[:, None], FunctionSpace.of(10)
     with np.errstate(all="ignore"):
         result = boost(HalfSquared().bind(1e200 * X, space), Stump().bind(X, space), n_rounds=3)
-    assert result.kind == "diverged"
-    assert "infinite at the start" in result.reason
+    assert result.stop.kind == "diverged"
+    assert "infinite at the start" in result.stop.message
+
+
+# --- states of other runs ----------------------------------------------------------------------------------
+
+
+def training(loss=None, rows=slice(None), y=None, **options):
+    space = FunctionSpace.of(len(X[rows]))
+    objective = (loss or Absolute()).bind((truth(X) if y is None else y)[rows], space)
+    return Training(objective, Stump(max_bins=12).bind(X[rows], space), **{"step": "inverse_sqrt", **options})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"algorithm": "naive"}, r"its algorithm is Residual\(.*\), here it is Naive\(\)"),
+        (
+            {"step": "inverse_sqrt:2"},
+            r"its step is InverseSqrt\(scale=1.0\), here it is InverseSqrt\(scale=2.0\)",
+        ),
+        ({"rows": slice(50)}, "its number of rows is 60, here it is 50"),
+        ({"y": np.stack([truth(X)] * 2, axis=1)}, "its number of outputs is 1, here it is 2"),
+        ({"certificate": True}, "its certificate is False, here it is True"),
+        ({"validation": validation()}, "its validation set is False, here it is True"),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_states_of_other_runs_are_refused(options, message):
+    other = training(algorithm="residual")
+    other.round()
+    here = training(**{"algorithm": "residual", **options})
+    here.round()
+    before, F = here.state(), here.progress.F
+    with pytest.raises(ValueError, match=f"`state` is of another run: {message}"):
+        here.restore(other.state())
+    assert here.progress.F is F
+    assert here.records == before["records"]
+    here.round()
+
+
+def test_more_rounds_or_the_same_step_written_otherwise_is_no_other_run():
+    first = training(n_rounds=3, step=InverseSqrt(1.0))
+    first.run()
+    second = training(n_rounds=5, step="inverse_sqrt:1")
+    second.restore(first.state())
+    second.run()
+    assert second.records[-1].round == 5
+
+
+@pytest.mark.parametrize("state", [None, {}, 3, {"F": 1}])
+def test_what_is_no_state_is_refused(state):
+    with pytest.raises(ValueError, match=r"`state` must be what `Training.state` returned, got"):
+        training().restore(state)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -149,6 +150,70 @@ def test_random_damage_is_refused_or_harmless(name, seed):
             except ValueError:
                 continue
             assert copy.predict(inputs.new).shape == (40, 2)
+
+
+@pytest.mark.parametrize("name", NAMED)
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_numbers_that_are_not_finite_are_refused(name, value):
+    """Except for cuts and categories: X may be infinite, and a missing category is NaN to networks."""
+    description, arrays = written(trained(name)[0])
+    for key, array in arrays.items():
+        if array.size == 0 or array.dtype.kind != "f":
+            continue
+        if key in ("mapper.cuts", "mapper.categories") and (math.isinf(value) or name == "network"):
+            continue
+        damaged = array.copy()
+        damaged.flat[-1] = value
+        with pytest.raises(ValueError, match=f"array `{key}` must hold"):
+            AdditiveModel.from_plain(description, arrays | {key: damaged}, learner(name))
+
+
+def test_networks_without_units_are_refused():
+    description, arrays = written(trained("network")[0])
+    ends = arrays["network.unit_ends"].copy()
+    ends[0] = 0
+    with pytest.raises(ValueError, match=r"array `network.unit_ends` must hold at least one unit for each"):
+        AdditiveModel.from_plain(description, arrays | {"network.unit_ends": ends}, learner("network"))
+
+
+@pytest.mark.parametrize("kind", ["mapper", "version", "kinds"])
+def test_reserved_kinds_are_refused(kind):
+    given, _ = trained("stump")
+    reserved = type("Odd", (type(given.terms[0][1]),), {"kind": kind})
+    message = f"`kind` of Odd must not be 'version', 'kinds' or 'mapper', got '{kind}'"
+    given.terms[:] = [(1.0, object.__new__(reserved))]
+    with pytest.raises(ValueError, match=message):
+        given.to_plain()
+
+
+@pytest.mark.parametrize("kind", ["description", "arrays", "cls"])
+def test_other_kinds_are_fine(kind):
+    given, inputs = trained("stump")
+    function = type(given.terms[0][1])
+    renamed = type("Odd", (function,), {"kind": kind})
+    given.terms[:] = [(w, renamed(**vars(h))) for w, h in given.terms]
+    made_by = SimpleNamespace(mapper_type=type(given.mapper), hypothesis_types=(renamed,))
+    check_copy(given, made_by, inputs)
+
+
+def test_kinds_that_two_classes_share_are_refused():
+    given, _ = trained("stump")
+    function = type(given.terms[0][1])
+    again = type("Again", (function,), {})
+    message = f"`kind` must differ between classes; {function.__name__} and Again both have 'bin_function'"
+    made_by = SimpleNamespace(mapper_type=type(given.mapper), hypothesis_types=(function, again))
+    with pytest.raises(ValueError, match=message):
+        AdditiveModel.from_plain(*written(given), made_by)
+    given.terms.append((1.0, object.__new__(again)))
+    with pytest.raises(ValueError, match=message):
+        given.to_plain()
+
+
+@pytest.mark.parametrize("arrays", [None, 3, []])
+def test_arrays_that_are_none(arrays):
+    description, _ = written(trained("stump")[0])
+    with pytest.raises(ValueError, match=r"array `start` is missing"):
+        AdditiveModel.from_plain(description, arrays, learner("stump"))
 
 
 def test_cycles_in_a_tree_are_refused():

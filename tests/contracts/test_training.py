@@ -156,8 +156,8 @@ def test_every_pair_occurs():
 def test_objective_stays_finite(run, training):
     objectives = [record.objective for record in training.records]
     assert np.isfinite(objectives).all()
-    assert not training.diverged
-    assert training.reason
+    assert training.stop is not None
+    assert training.stop.kind != "diverged"
     if run.case["step"] in SCALES:  # the others aim at a minimum that noise does not let them reach
         assert min(objectives) < objectives[0]
 
@@ -209,7 +209,7 @@ def test_same_seed_same_bits(run, training):
 def test_stopped_pickled_and_resumed_gives_the_same_bits(run, training):
     stopped = run.training()
     for _ in range(4):
-        if not stopped.reason:
+        if stopped.stop is None:
             stopped.round()
     state = pickle.dumps(stopped.state())
     stopped.round()  # what happens after the state was taken must not matter

@@ -102,7 +102,7 @@ class Workers:
         return sum(self.all(name, *arguments))
 
 
-class RemoteGradient:
+class RemoteGradient(Gradient):
     def __init__(self, workers):
         squares, largest = zip(*workers.all("gradient"), strict=True)
         self.norm, self.factor = sum(squares) ** 0.5, fixed_point_factor(float(max(largest)))
@@ -238,7 +238,7 @@ def test_same_bits(workers, loss, algorithm):
     kind = available("convexboost.learners")["stump"].kind
     n_rounds = 6 if algorithm == "repeated" else 12
     (a, b), X = both(workers, loss, kind, algorithm=algorithm, step="inverse_sqrt:0.6", n_rounds=n_rounds)
-    assert (a.reason, b.reason) == (f"all {n_rounds} rounds done",) * 2
+    assert (a.stop.message, b.stop.message) == (f"all {n_rounds} rounds done",) * 2
     np.testing.assert_array_equal(a.model.predict(X), b.model.predict(X))
     np.testing.assert_allclose(a.history["objective"], b.history["objective"], rtol=1e-12)
     np.testing.assert_allclose(a.history["edge"], b.history["edge"], rtol=1e-9)

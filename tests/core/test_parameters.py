@@ -169,3 +169,39 @@ def test_a_wrong_parameter_of_a_tree_changes_nothing():
         tree.set_params(max_depth=3, max_leaves=1)
     assert tree == Tree()
     assert tree.set_params(max_depth=3) == Tree(max_depth=3)
+
+
+# --- classes that are not dataclasses ----------------------------------------------------------------------
+
+
+class Bare(Parameters):
+    pass
+
+
+class Plain(Parameters):
+    def __init__(self, width: float = 1.0, *more: Any, part: Any = None, **rest: Any) -> None:
+        self.width, self.part = width, part
+
+
+class Hidden(Parameters):
+    def __init__(self, width: float) -> None:
+        self._width = width
+
+
+def test_parameters_of_any_class():
+    assert (Bare().get_params(), repr(Bare())) == ({}, "Bare()")
+    assert Plain(2.0).get_params() == {"width": 2.0, "part": None}
+    assert repr(Plain(part=Plain(2.0))) == "Plain(part=Plain(width=2.0))"
+    plain = Plain(part=Plain()).set_params(width=3.0, part__width=4.0)
+    assert (plain.width, plain.part.width) == (3.0, 4.0)
+    copied = clone(plain)
+    assert copied.part is not plain.part
+    assert copied.get_params()["part__width"] == 4.0
+
+
+def test_a_class_that_keeps_its_arguments_elsewhere():
+    hidden = Hidden(2.0)
+    assert (hidden.get_params(), repr(hidden)) == ({}, "Hidden()")
+    assert clone(hidden)._width == 2.0
+    with pytest.raises(ValueError, match=r"`width` is not a parameter of Hidden, which has: none"):
+        hidden.set_params(width=1.0)

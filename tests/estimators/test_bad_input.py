@@ -12,7 +12,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import StandardScaler
 
 from convexboost import ConvexBoostClassifier, ConvexBoostRanker, ConvexBoostRegressor
+from convexboost.learners.regressor import Regressor
 from convexboost.learners.stump import Stump
+from convexboost.losses.cvar import CVaR
 from convexboost.losses.quantile import Quantile
 from convexboost.losses.softmax import Softmax
 
@@ -60,11 +62,13 @@ def refuses(message, estimator, X=X, y=None, error=ValueError, **fit):
         ("learner", "stump:1", r"`max_bins` must .* between 2 and 255, got 1"),
         ("learner", "stump:300", r"`max_bins` must .* between 2 and 255, got 300"),
         ("learner", "stump:7.5", r"`max_bins` must .* between 2 and 255, got 7.5"),
+        ("learner", Regressor, r"`learner` must be an object, got the class Regressor: .*estimator"),
+        ("loss", CVaR, r"`loss` must be an object, got the class CVaR: .*missing"),
         ("learner", 5, r"`learner` must be a name, .*, got 5"),
         ("learner", None, r"`learner` must be a name, .*, got None"),
         ("learner", StandardScaler(), r"`learner` must be a name, .*, got StandardScaler\(\)"),
         ("learner", KMeans(), r"`learner` must be a name, .*, got KMeans\(\)"),
-        ("learner", Quantile(0.5), r"`learner` must be a name, .*, got Quantile\(quantile=0.5\)"),
+        ("learner", Quantile(0.5), r"`learner` must be a name, .*, got Quantile\(\)"),
         ("learner", "class_stump", r"`learner` 'class_stump' needs at least 2 outputs, got 1"),
         ("algorithm", "adaboost", r"`algorithm` must be one of naive, .*, got 'adaboost'"),
         ("algorithm", "residul", r"`algorithm` .* got 'residul'; did you mean 'residual'\?"),

@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -16,8 +17,10 @@ from sklearn.tree import DecisionTreeRegressor
 from convexboost import ConvexBoostClassifier, ConvexBoostRanker, ConvexBoostRegressor
 from convexboost.boosting.algorithms import Residual
 from convexboost.boosting.steps import Constant, InverseSqrt, Polyak, Refit
+from convexboost.core.protocols import Constants
 from convexboost.learners.stump import Stump
 from convexboost.learners.tree import Tree
+from convexboost.losses import RowLoss
 from convexboost.losses.cvar import CVaR
 from convexboost.losses.quantile import Quantile
 from convexboost.planning import Map, MaxMarginPlanner, Path
@@ -120,6 +123,10 @@ def step_of(loss="half_squared", learner="tree", **options):
         ({"learning_rate": 0.2, "step": "constant"}, Constant(0.2)),
         ({"learning_rate": 2, "step": "inverse_sqrt"}, InverseSqrt(2.0)),
         ({"learning_rate": 0.2, "step": "polyak", "algorithm": "error_feedback"}, Polyak(0.2)),
+        (
+            {"learning_rate": 0.2, "loss": CVaR("absolute", 0.5), "algorithm": "dual_averaging"},
+            Polyak(0.2),
+        ),
     ],
 )
 def test_learning_rate(options, expected):
@@ -142,7 +149,7 @@ def test_learning_rate_is_the_rate_of_the_step():
         ({"learning_rate": 0.1, "step": "line_search"}, r"`learning_rate`=0.1 and `step` 'line_search'"),
         (
             {"learning_rate": 0.1, "algorithm": "dual_averaging"},
-            r"`learning_rate`=0.1.*`algorithm` 'dual_averaging'.*does not fit",
+            r"`learning_rate`=0.1, which means step='refit',.*`algorithm` 'dual_averaging'.*does not fit",
         ),
     ],
 )
@@ -172,8 +179,11 @@ def refuses(message, fit=(), **options):
         ({"residual_decay": 0.5, "algorithm": Residual()}, "algorithm='residual'"),
         ({"validation_fraction": 0.2}, "early_stopping=True"),
         ({"validation_fraction": 0.2, "early_stopping": False}, "early_stopping=True"),
-        ({"n_iter_no_change": 5, "early_stopping": False}, "`early_stopping`"),
-        ({"categorical_features": [0], "learner": Ridge()}, "`learner`=Ridge"),
+        ({"n_iter_no_change": 5, "early_stopping": False}, "`early_stopping`=True, got False"),
+        ({"n_iter_no_change": 5, "learner": "stump"}, "`early_stopping`=True, got 'auto'"),
+        ({"n_iter_no_change": 5, "certificate": True}, "`early_stopping`=True, got 'auto'"),
+        ({"n_iter_no_change": 5, "output": "average"}, "`early_stopping`=True, got 'auto'"),
+        ({"categorical_features": [0], "learner": Ridge()}, "got Regressor(estimator=Ridge())"),
     ],
 )
 def test_parameters_that_would_be_ignored(options, other):
@@ -188,6 +198,8 @@ def test_arguments_that_would_be_ignored():
         validation_fraction=0.2,
         early_stopping=True,
     )
+    for given in ({"X_val": X, "y_val": Y}, {"offset": Y}):
+        refuses(r"`n_iter_no_change`=5 would be ignored: .*`early_stopping`=True", given, n_iter_no_change=5)
     model = ConvexBoostRegressor(n_rounds=2)
     with pytest.raises(ValueError, match=r"`groups_val` would be ignored: `X_val` is missing"):
         model.fit(X, Y, groups_val=QID)
@@ -242,6 +254,35 @@ def test_wrong_nested_parameters(wrong):
         ConvexBoostRegressor("quantile").set_params(**wrong)
 
 
+def test_set_params_sets_all_or_nothing():
+    model = ConvexBoostRegressor(learner=Tree())
+    for wrong in ({"learner__max_leaves": -3}, {"depth": 3}):
+        with pytest.raises(ValueError, match=next(iter(wrong)).rpartition("__")[2]):
+            model.set_params(n_rounds=7, **wrong)
+        assert (model.n_rounds, model.learner) == ("auto", Tree())
+    with pytest.raises(ValueError, match=r"`loss` is .*Own.*, which has no parameter `a`"):
+        ConvexBoostRegressor(Own()).set_params(loss__a=3)
+
+
+class Own:
+    """A loss without parameters."""
+
+    def evaluate(self, F, y):
+        return (F - y)[:, 0] ** 2, 2.0 * (F - y)
+
+
+def test_set_params_does_not_change_a_fitted_model():
+    loss, learner = Quantile(0.9), Tree(max_leaves=4)
+    keys = {loss, learner}
+    model = ConvexBoostRegressor(loss, learner, n_rounds=5, early_stopping=False).fit(X, Y)
+    model.set_params(loss__quantile=0.1, learner__max_leaves=7)
+    assert (model.loss, model.learner) == (Quantile(0.1), Tree(max_leaves=7))
+    assert {loss, learner} == keys == {Quantile(0.9), Tree(max_leaves=4)}
+    loss.set_params(quantile=0.2)
+    learner.set_params(max_leaves=9)
+    assert (model.loss_, model._settled.learner) == (Quantile(0.9), Tree(max_leaves=4))
+
+
 @pytest.mark.parametrize("learner", ["tree", Tree(min_samples_leaf=5)])
 def test_grid_search(learner):
     grid = {"learner__max_leaves": [3, 15], "learning_rate": [0.05, 0.3], "loss__quantile": [0.4, 0.6]}
@@ -267,6 +308,74 @@ def test_pipeline_and_cross_validation():
 
 def test_planner_takes_nested_parameters():
     assert MaxMarginPlanner(learner="stump").set_params(learner__max_bins=9).learner == Stump(max_bins=9)
+
+
+# --- subclasses --------------------------------------------------------------------------------------------
+
+
+class MedianOrSo(ConvexBoostRegressor):
+    def __init__(self, alpha=0.5):
+        super().__init__(loss=Quantile(alpha), n_rounds=3, random_state=0)
+        self.alpha = alpha
+
+
+def test_a_subclass_with_its_own_init():
+    model = MedianOrSo(0.9).fit(X, Y)
+    same = ConvexBoostRegressor(Quantile(0.9), n_rounds=3, random_state=0).fit(X, Y)
+    np.testing.assert_array_equal(model.predict(X), same.predict(X))
+    assert clone(model).set_params(alpha=0.3).get_params() == {"alpha": 0.3}
+    assert "trials" in str(model.diagnose(X, Y, trials=True)).lower()
+
+
+class Median(RowLoss):
+    """A loss of a user, without `dataclass`."""
+
+    task = "regression"
+
+    def constants(self, n_outputs):
+        return Constants(lipschitz=1.0, minimum=0.0)
+
+    def evaluate(self, F, y):
+        return abs(F - y)[:, 0], np.sign(F - y)
+
+
+def test_a_loss_that_is_not_a_dataclass():
+    model = ConvexBoostRegressor(Median(), n_rounds=3)
+    assert repr(model.loss) == "Median()"
+    assert "loss__" not in "".join(model.get_params())
+    assert clone(model).fit(X, Y).n_rounds_ <= 3
+
+
+# --- advice that can be followed ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "advice"),
+    [
+        ({"learning_rate": 2.5}, "a smaller `learning_rate`"),
+        ({"step": "refit:2.5"}, "step='auto'"),
+    ],
+)
+def test_advice_about_a_run_that_diverged(options, advice):
+    model = ConvexBoostRegressor(n_rounds=300, early_stopping=False, **options)
+    with pytest.warns(ConvergenceWarning, match=advice) as warned:
+        model.fit(X, Y)
+    assert "learning_rate" in options or "learning_rate" not in str(warned[0].message)
+    assert ("step=" in str(warned[0].message)) == ("step" in options)
+    finding = next(found for found in model.diagnose().findings if found.rule == "step_too_large")
+    assert ("smaller `learning_rate`" in finding.advice) == ("learning_rate" in options)
+    assert ("step='refit:0.02'" in finding.advice) == ("step" in options)
+
+
+def test_diagnosis_reads_the_decay_of_the_algorithm():
+    for algorithm, decay in (
+        (Residual(1.0), 1.0),
+        ("residual", 0.7),
+        ("naive", 0.0),
+        ("dual_averaging", 1.0),
+    ):
+        model = ConvexBoostRegressor(algorithm=algorithm, n_rounds=2, early_stopping=False).fit(X, Y)
+        assert model._settled.options.algorithm.decay == decay
 
 
 # --- the page for users of other libraries -----------------------------------------------------------------

@@ -234,18 +234,20 @@ def test_curves_of_different_length_and_with_missing_values():
         ({}, {"X_val": X, "y_val": Y}),
         ({"loss": CVaR("absolute", 0.5)}, {}),
         ({"loss": Absolute() + TotalVariation(np.column_stack([np.arange(N - 1), np.arange(1, N)]))}, {}),
-        ({"early_stopping": False, "n_iter_no_change": 50}, {}),
+        ({"early_stopping": False}, {}),
     ],
 )
 def test_the_number_of_rounds_is_the_one_given(options, given):
-    model = make(ConvexBoostRegressor, **({"n_rounds": 5} | options)).fit(X, Y, **given)
+    model = make(ConvexBoostRegressor, **({"n_rounds": 5, "n_iter_no_change": 50} | options)).fit(
+        X, Y, **given
+    )
     assert model.n_rounds_ == model.n_rounds
     assert model.validation_curve_ is None
 
 
 @pytest.mark.parametrize("loss", ["multiclass_hinge", "hinge"])
 def test_hinges_of_classes_do_not_validate(loss):
-    model = make(ConvexBoostClassifier, loss=loss, n_rounds=5).fit(X, C > 0)
+    model = make(ConvexBoostClassifier, loss=loss, n_rounds=5, n_iter_no_change=50).fit(X, C > 0)
     assert model.validation_curve_ is None
     assert model.n_rounds_ == 5
 
@@ -258,7 +260,7 @@ def test_auto_rounds(monkeypatch):
     model = make(ConvexBoostRegressor, n_rounds="auto")
     assert model.fit(X, X[:, 0]).n_rounds_ == len(model.validation_curve_) - 1 == 8
     assert model.fit(X[:59], X[:59, 0]).n_rounds_ == 4
-    assert model.set_params(learner="stump").fit(X, X[:, 0]).n_rounds_ == 4
+    assert model.set_params(learner="stump", n_iter_no_change=50).fit(X, X[:, 0]).n_rounds_ == 4
     assert _trials.run(model, X, X[:, 0])[0].weak_learners == 4
 
 

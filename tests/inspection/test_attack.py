@@ -105,7 +105,7 @@ class Case:
 
     def rounding(self):
         """The rounding error of an objective."""
-        y = self.objective.y if np.asarray(self.objective.y).dtype.kind == "f" else 1.0
+        y = 1.0 if self.objective.has_classes else self.objective.targets
         top = np.abs(self.f_0).max() + np.abs(y).max()
         slope = self.objective.constants.lipschitz or 1.0
         return ROUNDING * max(slope, 1.0) * (top + max(distance for _, distance in self.attained))
@@ -197,7 +197,7 @@ def solve(case):
     root = np.sqrt(objective.space.weight)
     U, singular, _ = np.linalg.svd(root[:, None] * Z, full_matrices=False)
     Q = U[:, singular > 1e-13 * singular[0]] / root[:, None]
-    pieces = objective.pieces() if objective.l2 == 0.0 else None
+    pieces = objective.pieces() if objective.l2 == 0.0 and objective.has_pieces else None
     if pieces is not None:
         B = np.kron(Z, np.eye(K))
         A, m, groups = pieces.slopes @ B, B.shape[1], len(pieces.weight)
@@ -317,7 +317,7 @@ def attack(seed):
         if weight > 0.0 and found.atoms(weight) is not None:
             line = atomic(found, weight)
             claims.append(Claim("certify: C1'", found.atoms(weight).value, line, value))
-    if objective.l2 == 0.0 and objective.pieces() is not None and case.knows_span:
+    if objective.l2 == 0.0 and objective.has_pieces and case.knows_span:
         try:
             found = certify(objective, H, result.model, offset=case.offset, effort=Effort(exact=True))
         except RuntimeError:  # not solved: with very light rows the equations may contradict each other

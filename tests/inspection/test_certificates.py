@@ -340,6 +340,8 @@ def test_a_bound_is_held_at_what_was_attained():
 class DividedByN(Absolute):
     """The classic mistake: an ordinary gradient of the mean loss where the functional one is asked for."""
 
+    constants = Absolute.constants
+
     def evaluate(self, F, y):
         losses, G = super().evaluate(F, y)
         return losses, G / len(F)
@@ -754,8 +756,8 @@ def test_before_the_first_round_nothing_is_certified_but_the_minimum(l2):
 def test_stops_when_the_gap_is_small_enough():
     problem = make("absolute", "stumps", 1, 0.5)
     result = train(problem, n_rounds=2000, stop_when_gap_below=0.05)
-    assert result.reason.startswith("the certified gap 0.0")
-    assert result.reason.endswith("is at most 0.05")
+    assert result.stop.message.startswith("the certified gap 0.0")
+    assert result.stop.message.endswith("is at most 0.05")
     assert len(result.records) < 2000
     assert result.certificate.gap() <= 0.05
     assert result.records[result.best_round].objective - problem.minimum <= 0.05 + KNOWN

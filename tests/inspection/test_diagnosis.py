@@ -22,6 +22,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 from convexboost import ConvexBoostClassifier, ConvexBoostRegressor
 from convexboost.boosting.steps import InverseSqrt
+from convexboost.boosting.training import Stop
 from convexboost.inspection.diagnosis import Trial, compare, diagnose, number
 from convexboost.inspection.findings import ALL_CLEAR, Diagnosis, Finding
 from convexboost.inspection.finished_run import MIN_ROUNDS, FinishedRun
@@ -205,11 +206,12 @@ def test_residual_may_fluctuate_a_little():
 
 
 def test_divergence_is_a_step_too_large_however_short():
-    run = made_up([1.0, 10.0, 1e4], diverged=True, reason="diverged: …")
+    run = made_up([1.0, 10.0, 1e4], stop=Stop("diverged", "diverged: …"))
     assert "step_too_large" in rules(run)
     assert "step='auto'" in diagnose(run)["step_too_large"].advice
     assert (
-        "smaller step" in diagnose(made_up([1.0, 10.0], diverged=True, step="auto"))["step_too_large"].advice
+        "smaller step"
+        in diagnose(made_up([1.0, 10.0], stop=Stop("diverged", ""), step="auto"))["step_too_large"].advice
     )
 
 

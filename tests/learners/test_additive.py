@@ -229,7 +229,7 @@ def test_rounding_is_not_projected(algorithm, l2, max_table_mb):
         objective = HalfSquared().bind(rng.normal(size=(n, 2)), space).with_l2(l2)
         n_rounds = 12 if algorithm == "repeated" else 40
         result = run(objective, learner.bind(X, space), algorithm, step="constant:0.7", n_rounds=n_rounds)
-        assert not result.diverged
+        assert result.stop.kind != "diverged"
         settled = min(10 if algorithm == "repeated" else 20, result.path.n_rounds)
         corners = rng.integers(0, 5, (60, d)).astype(float)
         before, after = result.path.truncate(settled).predict(corners), result.path.predict(corners)
@@ -245,7 +245,7 @@ def test_nothing_correlates_with_the_gradient(smooth):
         HalfSquared().bind(corners[:, 0] * corners[:, 1], space),
         Additive(n_steps=5, smooth=smooth).bind(corners, space),
     )
-    assert result.reason == "converged: no hypothesis correlates with the gradient"
+    assert result.stop.message == "converged: no hypothesis correlates with the gradient"
     assert result.records[-1].weak_learners == 0
 
 

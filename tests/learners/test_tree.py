@@ -249,7 +249,7 @@ def test_nothing_to_split_on():
     np.testing.assert_allclose(weight * tree.values, [V.mean(axis=0)], rtol=1e-9)
     space = FunctionSpace.of(8)
     result = boost(HalfSquared().bind(V, space), bound(Tree(), X), step="refit", n_rounds=50)
-    assert result.reason.startswith("converged")
+    assert result.stop.message.startswith("converged")
     np.testing.assert_allclose(result.model.predict(X), np.tile(V.mean(axis=0), (8, 1)), rtol=1e-9)
     constant = np.full((100, 1), 0.1)
     tree = grown(bound(Tree(min_samples_leaf=1), rng.normal(size=(100, 3))), constant)

@@ -249,3 +249,15 @@ def test_types():
     assert isinstance(EXPRESSIONS["sum"], RowExpression)
     assert isinstance(EXPRESSIONS["coupled"], Expression)
     assert all(isinstance(loss, Loss) for loss in EXPRESSIONS.values())
+
+
+def test_a_ridge_term_is_the_l2_of_an_estimator():
+    """Also where an estimator decides by itself: rows are held out for early stopping."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2))
+    y = X[:, 0] + 0.1 * rng.normal(size=300)
+    a = ConvexBoostRegressor(Absolute() + Ridge(0.1), n_rounds=20, random_state=0).fit(X, y)
+    b = ConvexBoostRegressor(Absolute(), l2=0.1, n_rounds=20, random_state=0).fit(X, y)
+    assert a.validation_curve_ is not None
+    np.testing.assert_array_equal(a.validation_curve_, b.validation_curve_)
+    np.testing.assert_array_equal(a.predict(X), b.predict(X))

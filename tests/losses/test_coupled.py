@@ -499,7 +499,7 @@ def test_what_is_not_a_number_stays_so():
 
 def risks(problem, F):
     """The mean loss in every group, by loops."""
-    losses = problem.loss.loss.value(F, problem.objective.y)
+    losses = problem.loss.loss.value(F, problem.objective.targets)
     found = []
     for label in sorted(set(problem.groups)):
         rows = [n for n in range(len(F)) if problem.groups[n] == label]
@@ -744,7 +744,7 @@ def test_couplings_alone_have_no_targets():
     with pytest.raises(ValueError, match="has no targets: add it to a loss"):
         ConvexBoostRegressor(TotalVariation(RING)).fit(np.zeros((N, 1)), np.zeros(N))
     for loss in (TotalVariation(RING) + Laplacian(RING), TotalVariation(RING).affine(2.0)):
-        with pytest.raises(ValueError, match="couplings can be multiplied and added to a loss"):
+        with pytest.raises(ValueError, match="has no targets: add it to a loss"):
             ConvexBoostRegressor(loss).fit(np.zeros((N, 1)), np.zeros(N))
 
 

@@ -288,8 +288,40 @@ def test_torch_forms():
     y, space = np.zeros((4, 1)), FunctionSpace.of(4)
     assert isinstance(as_loss(TorchAbsolute()).bind(y, space).loss, CustomRows)
     assert isinstance(as_loss(TorchSquare()).bind(y, space), CustomBoundLoss)
+    assert as_loss(TorchAbsolute()).as_rows() is not None
+    assert as_loss(TorchSquare()).as_rows() is None
     model = ConvexBoostRegressor(TorchAbsolute(), n_rounds=3).fit(*load_diabetes(return_X_y=True))
+    assert model.validation_curve_ is not None  # rows are held out, as for a loss of single rows
     assert pickle.loads(pickle.dumps(model)).n_rounds_ == 3
+
+
+def test_one_number_of_torch_without_weights_can_be_declared():
+    pytest.importorskip("torch", reason="needs PyTorch: pip install convexboost[torch]")
+
+    class Mean:
+        def value(self, F, y):
+            return (F - y).abs().mean()
+
+    class Declared(Mean):
+        couples_rows = True
+
+    X, y = load_diabetes(return_X_y=True)
+    with pytest.raises(ValueError, match="declare `couples_rows = True` for one number of all rows"):
+        ConvexBoostRegressor(2 * as_loss(Mean()), n_rounds=3).fit(X, y)
+    for loss in (Mean(), Declared(), 2 * as_loss(Declared())):
+        model = ConvexBoostRegressor(loss, n_rounds=3).fit(X, y)
+        assert model.history_["objective"][-1] < model.history_["objective"][0]
+    assert as_loss(Declared()).couples_rows
+
+
+def test_a_total_may_declare_that_rows_are_not_coupled():
+    class Declared(MyTotalAbsolute):
+        couples_rows = False
+
+    X, y = load_diabetes(return_X_y=True)
+    for loss, splits in ((MyTotalAbsolute(), False), (Declared(), True)):
+        model = ConvexBoostRegressor(loss, n_rounds=3).fit(X, y)
+        assert (model.validation_curve_ is not None) == splits
 
 
 def test_torch_is_asked_for_by_name_where_it_is_missing(monkeypatch):

@@ -1,5 +1,6 @@
 """What a loss declares is what its methods do, and what it prints can be pasted."""
 
+import inspect
 import re
 
 import numpy as np
@@ -11,15 +12,19 @@ from convexboost import ConvexBoostRegressor
 from convexboost.core.space import FunctionSpace
 from convexboost.losses import (
     Absolute,
+    Constants,
     CVaR,
     HalfSquared,
+    Hinge,
     Huber,
     Laplacian,
     Logistic,
+    Loss,
     Poisson,
     Quantile,
     Quantiles,
     Ridge,
+    RowLoss,
     Softmax,
     Structured,
     TotalVariation,
@@ -27,7 +32,6 @@ from convexboost.losses import (
     as_loss,
     maximum,
 )
-from convexboost.losses._loss import RowLoss
 from convexboost.registry import available, everything
 
 N = 24
@@ -85,6 +89,8 @@ MADE = [
     as_loss(Mine()),
     as_loss(MineWithAll()),
     2 * Absolute(),
+    Absolute() + Ridge(0.1),
+    2 * (Absolute() + HalfSquared() + Ridge(0.1)),
     1 / 3 * HalfSquared(),
     2 * Softmax(),
     Absolute() + HalfSquared(),
@@ -183,6 +189,89 @@ def test_a_method_that_is_not_declared_is_refused():
         type("Silent", (Softmax,), {"prox": lambda self, F, y, size: F})
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_a_declaration_without_a_method_is_refused(method):
+    """When the class is made, not in the middle of a fit or in `predict`."""
+    with pytest.raises(TypeError, match=f"Empty declares `has_{method} = True`: it needs a method"):
+        type("Empty", (RowLoss,), {f"has_{method}": True})
+    with pytest.raises(TypeError, match="Empty declares `has_link = True`: it needs a method `link`"):
+        type("Empty", (Loss,), {"has_link": True})
+
+
+BUILT_IN = [cls for cls in everything("convexboost.losses").values() if issubclass(cls, RowLoss)]
+
+
+@pytest.mark.parametrize("cls", BUILT_IN)
+def test_a_subclass_with_its_own_evaluate_has_no_formulas_of_its_parent(cls):
+    """It is another function: a kernel, a start or a prox of the parent would train another model."""
+
+    class Other(cls):
+        def evaluate(self, F, y):
+            losses, G = super().evaluate(F, y)
+            return 3.0 * losses, 3.0 * G
+
+    other, parent = Other(), cls()
+    assert not any(getattr(other, f"has_{method}") for method in METHODS)
+    assert other.constants(1) == Constants()
+    assert other.formula() == "Other(f, y)"
+    objective = bound(other)
+    y, space = objective.y, objective.space
+    F = np.random.default_rng(1).normal(size=(N, objective.n_outputs))
+    losses, G = parent.evaluate(F, y)
+    np.testing.assert_array_equal(other.value(F, y), 3.0 * losses)
+    value, gradient = other.advance(F, y, space, None, None, 1)
+    assert value == pytest.approx(3.0 * space.mean(losses))
+    np.testing.assert_array_equal(gradient.values, 3.0 * G)
+    for ask in METHODS.values():
+        with pytest.raises(NotImplementedError):
+            ask(other, F, y, space)
+
+
+def test_a_subclass_keeps_what_it_defines_or_declares_itself():
+    class Half(Absolute):
+        has_best_constant = True  # the same
+        name = "half"
+
+        def evaluate(self, F, y):
+            losses, G = super().evaluate(F, y)
+            return 0.5 * losses, 0.5 * G
+
+        def prox(self, F, y, size):
+            return super().prox(F, y, 0.5 * size)
+
+    class Same(Half):
+        pass
+
+    for loss in (Half(), Same()):
+        assert (loss.has_best_constant, loss.has_prox, loss.has_best_shifts) == (True, True, False)
+        assert loss.name == "half"
+        np.testing.assert_array_equal(loss.prox(np.ones((1, 1)), np.zeros((1, 1)), 1.0), [[0.5]])
+
+
+def test_a_subclass_with_its_own_function_of_the_margin_has_no_formulas_of_its_parent():
+    class Steep(Hinge):
+        def of_margin(self, margin):
+            losses, slope = super().of_margin(margin)
+            return 2.0 * losses, 2.0 * slope
+
+    assert not any(getattr(Steep, f"has_{method}") for method in METHODS)
+    assert Steep().constants(1) == Constants()
+
+
+def test_an_expectile_by_subclassing_is_the_same_model_as_a_plain_object():
+    def evaluate(self, F, y):
+        residual = F - y
+        weight = np.where(residual > 0.0, 0.1, 0.9)
+        return 0.5 * (weight * residual**2).sum(axis=1), weight * residual
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 2))
+    y = X[:, 0] + rng.normal(size=80)
+    parts = [type("Expectile", bases, {"evaluate": evaluate})() for bases in ((HalfSquared,), ())]
+    a, b = (ConvexBoostRegressor(loss, n_rounds=20).fit(X, y).predict(X) for loss in parts)
+    np.testing.assert_array_equal(a, b)
+
+
 def test_declared_by_the_parts():
     assert (2 * Poisson()).positive_only
     assert (Quantiles() + 2 * Quantiles()).one_target
@@ -219,6 +308,9 @@ def test_parameters_of_losses():
     assert Quantile().set_params(quantile=0.2) == Quantile(0.2)
     with pytest.raises(ValueError, match=r"`quantile` must lie in \(0, 1\), got 2"):
         Quantile().set_params(quantile=2)
+    assert CVaR("absolute").set_params(loss="quantile", loss__quantile=0.3) == CVaR(Quantile(0.3))
+    with pytest.raises(ValueError, match=r"`level` must lie in \[0, 1\), got 5"):
+        CVaR("absolute").set_params(loss="quantile", level=5)
     model = ConvexBoostRegressor(CVaR(Quantile(0.3), 0.5)).set_params(
         loss__loss__quantile=0.7, loss__level=0.1
     )
@@ -227,6 +319,33 @@ def test_parameters_of_losses():
         if not loss.is_custom:
             assert repr(clone(loss)) == repr(loss)
             assert clone(ConvexBoostRegressor(loss)).loss is not loss
+
+
+@pytest.mark.parametrize("wrong", ["a", None, [0.5], 0, 1.5, np.nan])
+def test_a_quantile_is_a_number_between_0_and_1(wrong):
+    with pytest.raises(ValueError, match=re.escape(f"`quantile` must lie in (0, 1), got {wrong!r}")):
+        Quantile(wrong)
+
+
+def test_losses_by_name():
+    """Everything that takes a loss takes its name."""
+    assert maximum("logistic", "hinge") == maximum(Logistic(), Hinge())
+    assert as_loss("quantile:0.9") == Quantile(0.9)
+    with pytest.raises(ValueError, match=r"`loss` must be one of .*, got 'absolut'; did you mean 'absolute'"):
+        maximum("absolut", "hinge")
+
+
+@pytest.mark.parametrize("cls", everything("convexboost.losses").values())
+def test_every_parameter_is_documented_with_type_and_default(cls):
+    text = inspect.getdoc(cls)
+    for name, parameter in inspect.signature(cls).parameters.items():
+        found = re.search(rf"^{name} : (.+)\n    \S", text, re.MULTILINE)
+        assert found, f"`{name}` of {cls.__name__}"
+        if parameter.default is parameter.empty:
+            assert "default" not in found[1]
+        else:
+            default = "optional" if parameter.default is None else f"default={parameter.default}"
+            assert found[1].endswith(default)
 
 
 def test_every_loss_of_the_folder_is_here():

@@ -108,6 +108,8 @@ def test_theorem_7_needs_a_diameter(F, gap):
 class DividedByN(Absolute):
     """The classic mistake: an ordinary gradient of the mean loss where the functional one is asked for."""
 
+    constants = Absolute.constants
+
     def evaluate(self, F, y):
         losses, G = super().evaluate(F, y)
         return losses, G / len(F)

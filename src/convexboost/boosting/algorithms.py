@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from convexboost.boosting.steps import Step
 from convexboost.core.hypotheses import Direction, Move
+from convexboost.core.numbers import is_number, is_positive, is_whole
 from convexboost.core.protocols import Constants, HypothesisSet, Scores, Target
 
 if TYPE_CHECKING:
@@ -52,6 +53,8 @@ class Algorithm:
 
     #: Whether a round adds one hypothesis; the estimators' step "auto" may then refit its leaves.
     adds_one_hypothesis: ClassVar[bool] = False
+    #: The part of what a projection leaves over that is kept for the next round.
+    decay: float = 1.0
 
     @property
     def name(self) -> str:
@@ -70,6 +73,7 @@ class Algorithm:
 class Naive(Algorithm):
     """Algorithm 1: project the subgradient, step, forget what was left over."""
 
+    decay = 0.0
     adds_one_hypothesis: ClassVar[bool] = True
 
     def round(self, s: State) -> Round:
@@ -98,12 +102,15 @@ class Repeated(Algorithm):
     accuracy: float | None = None
     radius: float | None = None
     cap: int = 1000
+    decay = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("accuracy", "radius", "cap"):
+        for name in ("accuracy", "radius"):
             value = getattr(self, name)
-            if value is not None and not value > 0:
+            if value is not None and not is_positive(value):
                 raise ValueError(f"`{name}` must be positive, got {value!r}")
+        if not is_whole(self.cap, 1):
+            raise ValueError(f"`cap` must be a positive integer, got {self.cap!r}")
 
     def round(self, s: State) -> Round:
         """Move f by −η (proj(∇) + proj(∇ − proj(∇)) + …)."""
@@ -139,7 +146,7 @@ class Residual(Algorithm):
     adds_one_hypothesis: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if not 0 <= self.decay <= 1:
+        if not (is_number(self.decay) and 0 <= self.decay <= 1):
             raise ValueError(f"`decay` must lie in [0, 1], got {self.decay!r}")
 
     @property

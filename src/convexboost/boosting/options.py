@@ -4,18 +4,46 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields, replace
-from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
 
 from convexboost.boosting.algorithms import Algorithm
 from convexboost.boosting.steps import STEPS, Step
 from convexboost.boosting.variants import ALGORITHMS
+from convexboost.core.numbers import is_positive, is_whole
 from convexboost.core.protocols import Objective
 from convexboost.registry import resolve
 
 OUTPUTS = ("last", "best", "average")
+
+T = TypeVar("T")
+
+
+class Named(Generic[T]):
+    """A field that is given a name or an object, and holds the object."""
+
+    def __init__(self, kind: type[T], classes: dict[str, type[T]], default: str) -> None:
+        self.kind, self.classes, self.default = kind, classes, default
+
+    def __set_name__(self, owner: type[Any], name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type[Any]) -> str: ...
+    @overload
+    def __get__(self, instance: object, owner: type[Any]) -> T: ...
+    def __get__(self, instance: object | None, owner: type[Any]) -> str | T:
+        if instance is None:
+            return self.default
+        found: T = vars(instance)[self.name]
+        return found
+
+    def __set__(self, instance: object, value: str | T) -> None:
+        found = resolve(self.name, value, self.classes)
+        if not isinstance(found, self.kind):
+            raise ValueError(f"`{self.name}` must be a name or of type {self.kind.__name__}, got {value!r}")
+        vars(instance)[self.name] = found
 
 
 @dataclass(frozen=True)
@@ -49,8 +77,8 @@ class Options:
 
     """
 
-    algorithm: Algorithm = "residual"  # type: ignore[assignment]
-    step: Step = "auto"  # type: ignore[assignment]
+    algorithm: Named[Algorithm] = Named(Algorithm, ALGORITHMS, "residual")
+    step: Named[Step] = Named(Step, STEPS, "auto")
     n_rounds: int = 500
     max_weak_learners: int | None = None
     output: str = "best"
@@ -60,34 +88,17 @@ class Options:
     stop_when_gap_below: float | None = None
 
     def __post_init__(self) -> None:
-        algorithm: Any = resolve("algorithm", self.algorithm, ALGORITHMS)
-        step: Any = resolve("step", self.step, STEPS)
-        if not isinstance(algorithm, Algorithm):
-            raise ValueError(f"`algorithm` must be a name or an algorithm, got {self.algorithm!r}")
-        if not isinstance(step, Step):
-            raise ValueError(f"`step` must be a name or a Step, got {self.step!r}")
-        object.__setattr__(self, "algorithm", algorithm)
-        object.__setattr__(self, "step", step)
         if not isinstance(self.output, str) or self.output not in OUTPUTS:
             raise ValueError(f"`output` must be one of {', '.join(OUTPUTS)}, got {self.output!r}")
-        if not (_is_whole(self.n_rounds) and self.n_rounds >= 0):
+        if not is_whole(self.n_rounds, 0):
             raise ValueError(f"`n_rounds` must be a whole number of at least 0, got {self.n_rounds!r}")
         for name in ("max_weak_learners", "n_iter_no_change"):
             value = getattr(self, name)
-            if value is not None and not (_is_whole(value) and value >= 1):
-                raise ValueError(f"`{name}` must be positive or None, got {value!r}")
+            if value is not None and not is_whole(value, 1):
+                raise ValueError(f"`{name}` must be a positive integer or None, got {value!r}")
         gap = self.stop_when_gap_below
-        if gap is not None and not (isinstance(gap, Real) and gap > 0.0):
-            raise ValueError(f"`stop_when_gap_below` must be positive, got {gap!r}")
-
-    @classmethod
-    def of(cls, options: Options | None, settings: dict[str, Any]) -> Self:
-        """Return the options with some fields set."""
-        known = [f.name for f in fields(cls)]
-        for name in settings:
-            if name not in known:
-                raise TypeError(f"`{name}` is not an option of training, which are {', '.join(known)}")
-        return cls(**settings) if options is None else replace(options, **settings)  # type: ignore[return-value]
+        if gap is not None and not is_positive(gap):
+            raise ValueError(f"`stop_when_gap_below` must be positive or None, got {gap!r}")
 
     @property
     def certifies(self) -> bool:
@@ -125,5 +136,12 @@ def check_certifiable(envelope: float) -> None:
         )
 
 
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool)
+def with_settings(options: Options | None, settings: dict[str, Any]) -> Options:
+    """Return the options with some fields set."""
+    if not isinstance(options, Options | None):
+        raise TypeError(f"`options` must be Options or None, got {options!r}")
+    known = [f.name for f in fields(Options)]
+    for name in settings:
+        if name not in known:
+            raise TypeError(f"`{name}` is not an option of training, which are {', '.join(known)}")
+    return replace(options or Options(), **settings)

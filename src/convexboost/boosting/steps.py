@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import Any, ClassVar, Self
 
 from scipy.optimize import brentq
 
 from convexboost.core.gradients import Gradient
 from convexboost.core.hypotheses import ZERO, Direction, Move
+from convexboost.core.numbers import is_number, is_positive
 from convexboost.core.protocols import Constants, Scores, Target
 
 Memory = dict[str, Any]
@@ -30,7 +30,7 @@ ENLARGE_FROM, ENLARGE, ENLARGE_ABOVE = 20, 2**0.5, 0.3
 
 def _positive(**parameters: float) -> None:
     for name, value in parameters.items():
-        if not (isinstance(value, Real) and 0 < value < math.inf):
+        if not is_positive(value):
             raise ValueError(f"`{name}` of a step must be positive, got {value!r}")
 
 
@@ -145,6 +145,8 @@ class Polyak(Step):
 
     def __post_init__(self) -> None:
         _positive(factor=self.factor)
+        if self.target is not None and not is_number(self.target):
+            raise ValueError(f"`target` of a step must be a number or None, got {self.target!r}")
 
     def size(self, t: int, scores: Scores, norm: float, memory: Memory) -> float:
         """Return the Polyak step."""

@@ -7,6 +7,7 @@ divergence guard, which iterate is handed out, and what remains of a round that 
 from __future__ import annotations
 
 import math
+import reprlib
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, fields
@@ -15,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from convexboost.boosting.algorithms import State
-from convexboost.boosting.options import Options
+from convexboost.boosting.options import OUTPUTS, Options, with_settings
 from convexboost.core.hypotheses import ZERO, Direction
 from convexboost.core.model import AdditiveModel
 from convexboost.core.protocols import HypothesisSet, Objective, Scores
@@ -27,6 +28,8 @@ from convexboost.inspection.tracker import BoundTracker
 
 #: An objective that has risen this many times as much as could be gained at the start: diverged.
 DIVERGED = 1e3
+#: The version of the states of a training.
+STATE_VERSION = 1
 #: With a certificate a state is kept every KEEP_EVERY seconds, for at most this share of the time: a round
 #: that is cut short is trained again from there.
 KEEP_EVERY, KEEP_SHARE = 2.0, 0.02
@@ -46,15 +49,16 @@ Kind = Literal[
 ]
 
 
-#: The objective ran away or became NaN.
-FAILED: tuple[Kind, ...] = ("diverged", "not_a_number")
-
-
 class Stop(NamedTuple):
     """Why training stopped: a kind for programs, a message for people."""
 
     kind: Kind
     message: str
+
+    @property
+    def is_failure(self) -> bool:
+        """Return whether the objective diverged or became NaN; the model is then the best iterate."""
+        return self.kind in ("diverged", "not_a_number")
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,7 @@ class Record:
     # With `certificate`:
     gradient_norm: float = math.nan  #: of the subgradient this round began with
     length: float = math.nan  #: of the direction found
-    residual_norm: float = math.nan  #: ‖ΠΔ‖ after the round; now and then, where span(H) is known
+    residual_norm: float = math.nan  #: ‖ΠΔ‖ after the round; only in some rounds, where span(H) is known
     average: float = math.nan  #: mean of R over the points where a subgradient was taken
     lower_bound: float = math.nan  #: no model has a smaller R; the largest found so far
 
@@ -99,26 +103,6 @@ class Result:
     best_round: int
     stop: Stop
     certificate: Certificate | None = None  #: how far from optimal the model can be, if asked for
-
-    @property
-    def kind(self) -> Kind:
-        """Return why training stopped, for programs."""
-        return self.stop.kind
-
-    @property
-    def reason(self) -> str:
-        """Return why training stopped, in words."""
-        return self.stop.message
-
-    @property
-    def diverged(self) -> bool:
-        """Return whether the objective ran away."""
-        return self.kind == "diverged"
-
-    @property
-    def failed(self) -> bool:
-        """Return whether the objective ran away or became NaN; the model is then the best iterate."""
-        return self.kind in FAILED
 
     __repr__ = brief
 
@@ -205,7 +189,13 @@ class Training:
         callbacks: Sequence[Callback] = (),
         **settings: Any,
     ) -> None:
-        self.options = options = Options.of(options, settings)
+        if not hasattr(objective, "scores"):
+            raise TypeError(f"`objective` must be a bound loss, loss.bind(y, space), got {objective!r}")
+        if not hasattr(hypotheses, "zero"):
+            raise TypeError(
+                f"`hypotheses` must be a bound learner, learner.bind(X, space), got {hypotheses!r}"
+            )
+        self.options = options = with_settings(options, settings)
         options.check(objective)
         start = _checked_start(objective, start, offset)
         F = objective.scores(hypotheses.inputs, start, offset)
@@ -223,8 +213,17 @@ class Training:
             np.random.default_rng(options.random_state),
             budget=options.weak_learners,
         )
+        self._signature = {  #: what a state must have in common with this run
+            "version": STATE_VERSION,
+            "number of rows": len(hypotheses.inputs),
+            "number of outputs": objective.n_outputs,
+            "algorithm": _described(options.algorithm),
+            "step": _described(options.step),
+            "certificate": self.tracker is not None,
+            "validation set": validation is not None,
+        }
         self.records: list[Record] = []
-        self.stop: Stop | None = None
+        self.stop: Stop | None = None  #: why training stopped; None while it goes on
         self._tally = Tally()
         self._is_whole = True  #: False from the beginning of a round to its end
         minimum = F.constants.minimum
@@ -233,16 +232,6 @@ class Training:
         self._keep_next = self._clock + KEEP_EVERY
         self._finish_round(ZERO, 0.0)
         self._kept = self.state()
-
-    @property
-    def reason(self) -> str:
-        """Return why training stopped; empty while it goes on."""
-        return "" if self.stop is None else self.stop.message
-
-    @property
-    def diverged(self) -> bool:
-        """Return whether the objective ran away."""
-        return self.stop is not None and self.stop.kind == "diverged"
 
     def run(self) -> None:
         """Train until there is a reason to stop, and keep the reason.  Ctrl-C is one."""
@@ -323,7 +312,7 @@ class Training:
             self._is_whole = is_whole
 
     def _keep(self) -> None:
-        """Keep a state now and then where Ctrl-C is answered with more than the model: a certificate."""
+        """With a certificate, keep a state every few seconds, so that Ctrl-C can still compute it."""
         begin = time.perf_counter()
         if self.tracker is not None and begin >= self._keep_next:
             self.state()
@@ -339,8 +328,10 @@ class Training:
         """Build the model: the iterate that `output`, by default that of the options, names."""
         best = self.best_round
         stop = self.stop or Stop("rounds", "")
-        output = output or self.options.output
-        if stop.kind in FAILED:  # nobody wants the last iterate then
+        output = self.options.output if output is None else output
+        if output not in OUTPUTS:
+            raise ValueError(f"`output` must be one of {', '.join(OUTPUTS)}, got {output!r}")
+        if stop.is_failure:  # the last iterate is of no use then
             output = "best"
         model = {
             "last": lambda: self.model,
@@ -361,13 +352,14 @@ class Training:
         return certificate
 
     def state(self) -> dict[str, Any]:
-        """Return everything that changes, picklable; data, targets and hyper-parameters stay outside.
+        """Return everything that training changes, picklable; data, targets and options are not in it.
 
-        It must not be changed: training keeps it, to come back here.
+        Do not change it: training keeps it, to come back here.
         """
         self._recover()
         progress = self.progress
         state = {
+            "signature": self._signature,
             "F": progress.F.state(),
             "target": None if progress.target is None else progress.target.state(),
             "validation": None if self.validation is None else self.validation.state(),
@@ -384,7 +376,15 @@ class Training:
         return state
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state."""
+        """Continue from a state; a state of another kind of run raises a ValueError and changes nothing."""
+        found = state.get("signature") if isinstance(state, dict) else None
+        if not isinstance(found, dict):
+            raise ValueError(f"`state` must be what `Training.state` returned, got {reprlib.repr(state)}")
+        for name, here in self._signature.items():
+            if found.get(name) != here:
+                raise ValueError(
+                    f"`state` is of another run: its {name} is {found.get(name)}, here it is {here}"
+                )
         self._is_whole = False
         progress = self.progress
         progress.F.restore(state["F"])
@@ -466,6 +466,15 @@ class Training:
         return self._exhausted()
 
 
+def _described(rule: Any) -> str:
+    """Return the class and the plain parameters: the same in every process, for 2 and for 2.0."""
+    plain = {name: value for name, value in vars(rule).items() if isinstance(value, int | float | str)}
+    parameters = [
+        f"{name}={value if isinstance(value, str) else float(value)}" for name, value in plain.items()
+    ]
+    return f"{type(rule).__name__}({', '.join(parameters)})"
+
+
 def _copies(model: AdditiveModel) -> tuple[list[Any], list[int], list[float]]:
     return list(model.terms), list(model.ends), list(model.multipliers)
 
@@ -492,33 +501,13 @@ def boost(
 ) -> Result:
     """Minimise a convex objective over sums of hypotheses: the library without scikit-learn.
 
-    The arguments are those of `Training`, which can be stopped and resumed; this runs it to its end.
-
-    Parameters
-    ----------
-    objective : Objective
-        A loss bound to targets, e.g. ``Absolute().bind(y, space)``.
-    hypotheses : HypothesisSet
-        A weak learner bound to inputs, e.g. ``Stump().bind(X, space)``.
-    options : Options, optional
-        How to train.
-    start : array of shape (n_outputs,), optional
-        The constant to start from; by default the best one (0 where an `offset` is given).
-    offset : array of shape (n_samples, n_outputs), optional
-        Fixed scores per row, added to the start.
-    validation : Scores, optional
-        An objective placed at validation rows; "best" then means best there.
-    callbacks : sequence of callables
-        Each is called with a `Record` after every round (and for the start); a true return value stops.
-    **settings
-        Fields of `Options` (algorithm, step, n_rounds, max_weak_learners, output, n_iter_no_change,
-        random_state, certificate, stop_when_gap_below): ``boost(R, H, n_rounds=50)``.
+    The arguments are those of `Training`, which is run to its end: ``boost(R, H, n_rounds=50)``.
 
     Returns
     -------
     Result
         The model, the records of all rounds, and why training stopped.  Ctrl-C stops it too
-        (`kind` "interrupted"): the result is that of a run with as many rounds as were finished.
+        (`stop.kind` is "interrupted"): the result is that of a run with the finished rounds.
 
     """
     training = Training(

@@ -21,7 +21,6 @@ from convexboost.core.space import Array, FunctionSpace
 from convexboost.losses._custom import as_loss
 from convexboost.losses._groups import Groups
 from convexboost.losses._loss import Loss
-from convexboost.registry import available, resolve
 
 __all__ = ["LossError", "LossReport", "LossWarning", "check_loss", "guarded"]
 
@@ -56,7 +55,7 @@ def check_loss(
         For the points.
 
     """
-    loss = as_loss(resolve("loss", loss, available("convexboost.losses")))
+    loss = as_loss(loss)
     targets, n_classes = _targets(loss, y, n_classes)
     given, n = Groups.of(groups), len(targets)
     if given is not None and len(given.labels) != n:

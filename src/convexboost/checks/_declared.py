@@ -74,14 +74,14 @@ def check_start(probe: Probe) -> None:
     """A declared start should not be much worse than 0."""
     if not (probe.method and probe.loss.has_best_constant):
         return
-    objective, n = probe.objective, probe.shape[0]
+    objective, n, name = probe.objective, probe.shape[0], probe.loss.start_method
     declared, best = objective.start(), objective.search_start()
     there, found, zero = (objective.value(np.tile(c, (n, 1))) for c in (declared, best, 0 * best))
     if there > found + 2 * max(zero - found, 0.0) + 0.1 * abs(found) + 1e-12:
         probe.fail_declared(
-            f"`start` returns {show(declared)}, where R is {there:.6g}, but at {show(best)} it is "
+            f"`{name}` returns {show(declared)}, where R is {there:.6g}, but at {show(best)} it is "
             f"{found:.6g} and at 0 {zero:.6g}",
-            "Return scores, on the scale of F (a log-odds, not a probability), or leave `start` out.",
+            f"Return scores, on the scale of F (a log-odds, not a probability), or leave `{name}` out.",
         )
 
 

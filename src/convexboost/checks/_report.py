@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from convexboost.losses._custom import LossError
+from convexboost.losses._users import LossError
 
 __all__ = ["DoubtfulError", "LossError", "LossReport", "LossWarning"]
 

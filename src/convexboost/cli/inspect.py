@@ -13,7 +13,7 @@ from rich.table import Table
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from convexboost.boosting.training import FAILED
+from convexboost.boosting.training import Stop
 from convexboost.cli.output import CommandError, check_picture
 from convexboost.estimators._base import BaseConvexBoost
 from convexboost.inspection.findings import Diagnosis
@@ -96,7 +96,7 @@ def _settings(model: BaseConvexBoost) -> Table:
 
 
 def _handed_out(model: BaseConvexBoost) -> str:
-    failed = model.stop_kind_ in FAILED
+    failed = Stop(model.stop_kind_, model.stop_reason_).is_failure
     if model.output == "average" and not failed:
         return f"0 to {model.n_rounds_ - 1}, their mean"
     return str(model.best_round_ if model.output == "best" or failed else model.n_rounds_)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -19,7 +19,7 @@ Pooled = Callable[[Any, int], float]
 class Hypothesis(ABC):
     """A function h from inputs to R^k.  It can be evaluated at any inputs, not only the training ones."""
 
-    #: Its name in plain data, different for each class of hypotheses that a learner makes.
+    #: The name of this class in plain data; a learner whose hypotheses are of several classes names each.
     kind: ClassVar[str] = "hypothesis"
 
     @abstractmethod
@@ -27,9 +27,9 @@ class Hypothesis(ABC):
         """F += weight * h(inputs), in place."""
 
     def key(self) -> Hashable | None:
-        """Return what makes this hypothesis itself, its values aside; None where that cannot be told.
+        """Return what identifies this hypothesis apart from its values; None where nothing does.
 
-        Two hypotheses with the same key differ at most in the values they take, as stumps with one split.
+        Two hypotheses with the same key differ at most in their values, such as stumps with the same split.
         """
         return None
 
@@ -42,9 +42,9 @@ class Hypothesis(ABC):
         return None
 
     def with_values(self, values: Array, pooled: Pooled) -> Self:
-        """Return the same leaves with other values; with constraints, the best that they allow.
+        """Return the same leaves with new values.
 
-        These come from `pooled`: the best common value, in one output, of leaves that must have one.
+        If constraints forbid them, leaves that must share a value get `pooled(leaves, output)`.
         """
         raise NotImplementedError
 
@@ -82,6 +82,22 @@ def by_kind(terms: Sequence[Term]) -> dict[type[Hypothesis], list[Term]]:
     for term in terms:
         kinds.setdefault(type(term[1]), []).append(term)
     return kinds
+
+
+def by_name(classes: Iterable[type[Hypothesis]]) -> dict[str, type[Hypothesis]]:
+    """Return the classes by their `kind`."""
+    named: dict[str, type[Hypothesis]] = {}
+    for cls in classes:
+        if cls.kind in ("version", "kinds", "mapper"):  # other entries of a model in plain data
+            raise ValueError(
+                f"`kind` of {cls.__name__} must not be 'version', 'kinds' or 'mapper', got {cls.kind!r}"
+            )
+        if (other := named.setdefault(cls.kind, cls)) is not cls:
+            raise ValueError(
+                f"`kind` must differ between classes; {other.__name__} and {cls.__name__} both have "
+                f"{cls.kind!r}"
+            )
+    return named
 
 
 def merge(terms: Sequence[Term]) -> list[Term]:

@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 
-def lazy(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return the `__getattr__` of a package.
-
-    `homes` has the module of a name; a name that is not there is a class in the file of that name, in snake
-    case, for example `SignStump` in `sign_stump.py`.
-    """
+def lazy(
+    package: str, names: Mapping[str, Sequence[str]]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return the `__getattr__` and the `__dir__` of a package, from the public names of each module."""
+    homes = {name: module for module, found in names.items() for name in found}
 
     def load(name: str) -> Any:
-        module = sys.modules[package]
-        if name not in module.__all__:
+        if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        found = getattr(import_module(homes.get(name) or f"{package}.{_file(module, name)}"), name)
-        setattr(module, name, found)
+        found = getattr(import_module(homes[name]), name)
+        setattr(sys.modules[package], name, found)
         return found
 
-    return load
-
-
-def _file(module: Any, name: str) -> str:
-    stems = (path.stem for folder in module.__path__ for path in Path(folder).glob("*.py"))
-    return next(stem for stem in stems if stem.replace("_", "") == name.lower())
+    return load, lambda: sorted({*vars(sys.modules[package]), *homes})

@@ -11,7 +11,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from convexboost.core.hypotheses import Direction, Hypothesis, Move, Term, add_all, by_kind, merge
+from convexboost.core.hypotheses import Direction, Hypothesis, Move, Term, add_all, by_kind, by_name, merge
 from convexboost.core.plain import Plain
 from convexboost.core.protocols import Mapper
 from convexboost.core.space import Array
@@ -21,7 +21,7 @@ VERSION = 1
 
 
 class Kinds(Protocol):
-    """What a learner says about its models, so that they can be read."""
+    """The classes that a learner's models consist of, which reading needs."""
 
     @property
     def mapper_type(self) -> type[Mapper]: ...
@@ -112,9 +112,9 @@ class AdditiveModel:
     def to_plain(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return the model as a description that JSON can hold, and arrays by name."""
         groups = by_kind(self.terms)
-        kinds = list(groups)
+        named, kinds = by_name(groups), list(groups)
         plain = Plain.of(
-            {"version": VERSION, "kinds": [kind.kind for kind in kinds]},
+            {"version": VERSION, "kinds": list(named)},
             {
                 "start": np.array(self.start, float),
                 "ends": np.array(self.ends, np.int64),
@@ -123,22 +123,21 @@ class AdditiveModel:
                 "kind_of_term": np.array([kinds.index(type(h)) for _, h in self.terms], np.uint8),
             },
             mapper=self.mapper.to_plain(),
-            **{kind.kind: kind.to_plain([h for _, h in group]) for kind, group in groups.items()},
+            **{name: kind.to_plain([h for _, h in groups[kind]]) for name, kind in named.items()},
         )
         return dict(plain.description), dict(plain.arrays)
 
     @classmethod
     def from_plain(cls, description: Any, arrays: Any, learner: Kinds) -> Self:
-        """Return the model that `to_plain` wrote; `learner` is one like that which made it.
+        """Return the model that `to_plain` wrote; `learner` is of the kind that made it.
 
-        Its predictions are the same bit for bit.  Data that make no sense raise a ValueError that names what
-        is wrong with them.
+        The predictions are the same bit for bit.  Invalid data raise a ValueError that names what is wrong.
         """
         plain = Plain(description, arrays)
         version = plain.value("version", int)
         if version != VERSION:
             raise ValueError(f"`version` of a model must be {VERSION}, got {version}")
-        known = {kind.kind: kind for kind in learner.hypothesis_types}
+        known = by_name(learner.hypothesis_types)
         names = plain.value("kinds", list)
         for name in names:
             if not isinstance(name, str) or name not in known:

@@ -27,7 +27,7 @@ class Plain:
     path: str = ""
 
     @classmethod
-    def of(cls, description: Mapping[str, Any], arrays: Mapping[str, Any], **parts: Plain) -> Plain:
+    def of(cls, description: Mapping[str, Any], arrays: Mapping[str, Any], /, **parts: Plain) -> Plain:
         """Put an object together from its own data and its parts."""
         own, mine = dict(description), dict(arrays)
         for name, part in parts.items():
@@ -50,12 +50,14 @@ class Plain:
             raise ValueError(f"`{self.path}{name}` must be of type {kind.__name__}, got {value!r}")
         return value
 
-    def array(self, name: str, dtype: DTypeLike, *shape: int | None) -> NDArray[Any]:
+    def array(self, name: str, dtype: DTypeLike, *shape: int | None, finite: bool = True) -> NDArray[Any]:
         """Return an array with this dtype and shape; None stands for any length.
+
+        Real numbers must be finite unless `finite` is False.
 
         It is a copy: an array that is read-only, or not contiguous, would make Numba compile kernels anew.
         """
-        if name not in self.arrays:
+        if not isinstance(self.arrays, Mapping) or name not in self.arrays:
             raise ValueError(f"array `{self.path}{name}` is missing")
         found = np.asarray(self.arrays[name])
         fits = found.ndim == len(shape) and all(
@@ -67,6 +69,7 @@ class Plain:
                 f"array `{self.path}{name}` must have dtype {np.dtype(dtype)} and shape ({wanted}), "
                 f"got {found.dtype} and {found.shape}"
             )
+        self.need(name, not finite or found.dtype.kind != "f" or np.isfinite(found).all(), "finite numbers")
         return np.array(found, dtype, order="C", copy=True)
 
     def indices(

@@ -19,7 +19,7 @@ from convexboost.core.tolerances import ROUNDING
 
 @dataclass(frozen=True)
 class Constants:
-    """What is known of a convex functional in L²(P); None where it is not known or infinite."""
+    """What is known of a convex objective in L²(P); None where it is not known or infinite."""
 
     lipschitz: float | None = None  #: ‖∇R[F]‖ ≤ lipschitz for all F
     smoothness: float | None = None  #: Λ; None: not smooth
@@ -28,7 +28,7 @@ class Constants:
 
 
 class Objective(Protocol):
-    """A convex functional R[F] on the scores of some rows."""
+    """A convex function R[F] of the scores of some rows."""
 
     @property
     def n_outputs(self) -> int: ...
@@ -40,7 +40,7 @@ class Objective(Protocol):
 
     @property
     def envelope(self) -> float:
-        """Return how many Polyak steps wide the Moreau envelope is whose gradients are taken; 0: R's own."""
+        """Return the width of the Moreau envelope in Polyak steps; 0 means gradients of R itself."""
 
     def loss_constants(self) -> Constants:
         """Return what is known of R without the ridge term."""

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from convexboost.boosting.algorithms import Algorithm
+from convexboost.boosting.algorithms import Repeated, Residual
 from convexboost.boosting.options import Options, check_certifiable
-from convexboost.boosting.steps import STEPS, Step
-from convexboost.boosting.variants import ALGORITHMS
 from convexboost.core.protocols import Objective
 from convexboost.core.space import Array
 from convexboost.estimators._input import Data, EstimatorInput, Given, Rows
@@ -16,7 +14,6 @@ from convexboost.estimators._validation import LONGER_FOR_CLASSES, best_round
 from convexboost.learners._learner import Learner
 from convexboost.losses._loss import Loss
 from convexboost.losses._objective import BoundLoss
-from convexboost.registry import resolve
 
 #: `n_rounds`="auto": the number of rounds, and the most where validation finds the number.
 ROUNDS, MAX_ROUNDS = 500, 1000
@@ -30,7 +27,6 @@ class Settled:
     learner: Learner  #: as the user gave it
     settled_learner: Learner  #: the same with its own "auto" settled
     options: Options
-    decay: float  #: the part of the residual that is kept from round to round
     l2: float
     envelope: float
     n_classes: int | None
@@ -52,30 +48,26 @@ def settle(
     model: EstimatorInput, given: Given, data: Data, objective: BoundLoss, loss: Loss, learner: Learner
 ) -> Settled:
     """Settle every parameter, by the learner, the loss and the task."""
-    algorithm = _algorithm(model, learner)
-    step = _step(model, learner, algorithm, loss, objective)
-    options = Options(
-        algorithm=algorithm,
-        step=step,
+    options = model._options(
+        algorithm=_algorithm(model, learner),
         n_rounds=rounds(model),
-        max_weak_learners=model.max_weak_learners,
-        output=model.output,
         n_iter_no_change=model.n_iter_no_change if model._holds_out else None,
         random_state=data.seed,
-        certificate=bool(model.certificate),
-        stop_when_gap_below=model.stop_when_gap_below,
     )
+    options = _with_step(options, model, learner, loss, objective)
+    finds_rounds = _finds_rounds(model, given, data, loss, learner)
+    if not (model._holds_out or finds_rounds):
+        model._refuse("n_iter_no_change", f"`early_stopping`=True, got {model.early_stopping!r}")
     envelope = _envelope(model, learner, objective, options)
     return Settled(
         loss=loss,
         learner=learner,
         settled_learner=learner.settled(model._task, envelope > 0.0),
         options=options,
-        decay=_decay(model, learner),
         l2=float(model.l2),
         envelope=envelope,
         n_classes=data.n_classes,
-        finds_rounds=_finds_rounds(model, given, data, loss, learner),
+        finds_rounds=finds_rounds,
         fold_options=replace(
             options,
             n_rounds=rounds(model, validated=True),
@@ -103,33 +95,37 @@ def rounds(model: EstimatorInput, validated: bool = False) -> int:
     return int(model.n_rounds)
 
 
-def _algorithm(model: EstimatorInput, learner: Learner) -> Algorithm:
-    parameters: dict[str, Any] = {}
-    if model._is_named("algorithm", "residual"):
-        parameters = {"decay": _decay(model, learner)}
-    elif model._is_named("algorithm", "repeated"):
-        parameters = {"accuracy": model.accuracy}
-    if parameters:
-        return ALGORITHMS[model.algorithm](**parameters)
-    return Options(algorithm=model.algorithm).algorithm
+def _algorithm(model: EstimatorInput, learner: Learner) -> Any:
+    """Return the algorithm, with its parameters where it is given by name."""
+    if model._is_named("algorithm", "residual"):  # what a strong learner leaves over is mostly noise
+        decay = learner.auto.decay if model._is_auto("residual_decay") else model.residual_decay
+        return Residual(float(decay))
+    if model._is_named("algorithm", "repeated"):
+        return Repeated(model.accuracy)
+    return model.algorithm
 
 
-def _decay(model: EstimatorInput, learner: Learner) -> float:
-    """Return how much of the residual to keep: what a strong learner leaves over is mostly noise."""
-    return float(learner.auto.decay if model._is_auto("residual_decay") else model.residual_decay)
-
-
-def _step(
-    model: EstimatorInput, learner: Learner, algorithm: Algorithm, loss: Loss, objective: Objective
-) -> Step:
+def _with_step(
+    options: Options, model: EstimatorInput, learner: Learner, loss: Loss, objective: Objective
+) -> Options:
+    """Set the step, at the learning rate where there is one."""
     reweights = loss.reweights and objective.constants.minimum is not None
+    auto, has_rate = model._is_auto("step"), not model._is_auto("learning_rate")
     spec = model.step
-    if model._is_auto("step") and not model._is_auto("learning_rate"):
+    if auto and has_rate:
         spec = "polyak" if reweights else "refit"
-    elif model._is_auto("step") and algorithm.adds_one_hypothesis:
+    elif auto and options.algorithm.adds_one_hypothesis:
         spec = learner.auto.reweighting_step if reweights else learner.auto.step
-    step: Step = resolve("step", spec, STEPS)
-    return step if model._is_auto("learning_rate") else step.with_rate(float(model.learning_rate))
+    options = replace(options, step=spec)
+    if not has_rate:
+        return options
+    step = options.step.with_rate(float(model.learning_rate))
+    try:
+        options.algorithm.check(step, objective.constants)
+    except ValueError as error:
+        rate = f"{model.learning_rate!r}, which means step={step.name!r}," if auto else model.learning_rate
+        raise ValueError(f"`learning_rate`={rate} cannot be used: {error}") from None
+    return replace(options, step=step)
 
 
 def _envelope(model: EstimatorInput, learner: Learner, objective: BoundLoss, options: Options) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
@@ -12,8 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from convexboost.boosting.options import Options
-from convexboost.boosting.steps import Auto
-from convexboost.boosting.training import Callback, Record, Result, boost
+from convexboost.boosting.training import Callback, Record, Result, Stop, boost
 from convexboost.checks import guarded
 from convexboost.core.model import AdditiveModel
 from convexboost.core.protocols import HypothesisSet
@@ -50,7 +50,8 @@ class BaseConvexBoost(EstimatorInput):
 
     def _fit(self, given: Given) -> None:
         self._check_parameters()
-        loss, learner = self._loss(), self._learner()
+        # Copies: `set_params` of what the user gave must not change a fitted model.
+        loss, learner = copy.copy(self._loss()), copy.copy(self._learner())
         self._check_combinations(learner, given.X_val is not None)
         data = self._read(given, loss)
         objective = guarded(first_objective(self, data, loss), loss)
@@ -59,9 +60,9 @@ class BaseConvexBoost(EstimatorInput):
         if self.validation_curve_ is not None:
             settled = settled.with_rounds(self.validation_curve_, self._task)
         result = self._train(settled, settled.options, objective, data, self._callbacks(settled.options))
-        if result.kind == "interrupted" and len(result.records) == 1:  # there is nothing to keep
+        if result.stop.kind == "interrupted" and len(result.records) == 1:  # there is nothing to keep
             raise KeyboardInterrupt
-        _warn(result, settled)
+        self._warn(result)
         self._settled = settled
         self.loss_ = loss
         self.constants_ = objective.constants
@@ -69,7 +70,7 @@ class BaseConvexBoost(EstimatorInput):
         self.history_ = result.history
         self.chosen_ = number(result.path.terms)
         self.certificate_ = result.certificate
-        self.stop_reason_, self.stop_kind_ = result.reason, result.kind
+        self.stop_kind_, self.stop_reason_ = result.stop
         self.best_round_ = result.best_round
         self.n_rounds_ = len(result.records) - 1
 
@@ -92,7 +93,8 @@ class BaseConvexBoost(EstimatorInput):
         validation = None
         if held_out is not None:
             inputs = hypotheses.mapper.prepare(held_out.X)
-            unseen = held_out.bind(settled.loss, settled.n_classes)
+            # A ridge term of the loss is like `l2`: a penalty on the training rows only.
+            unseen = held_out.bind(settled.loss, settled.n_classes).with_l2(0.0)
             validation = unseen.scores(inputs, start, held_out.offset)
         return boost(
             objective,
@@ -135,11 +137,34 @@ class BaseConvexBoost(EstimatorInput):
                 print(f"validation, fold {k + 1} of {fold.max() + 1}", file=sys.stderr)
             part = data._replace(train=rows.take(fold != k), held_out=(held := rows.take(fold == k)))
             result = self._train(settled, settled.fold_options, settled.bind(part.train), part)
-            if result.kind == "interrupted":
+            if result.stop.kind == "interrupted":
                 raise KeyboardInterrupt
             curves.append(result.history["validation"])
             weights.append(float(len(held.y)) if held.weight is None else held.weight.sum())
         return _validation.mean_curve(curves, weights)
+
+    def _warn(self, result: Result) -> None:
+        """Warn of a run that failed or lowered nothing."""
+        if result.stop.is_failure:
+            message = f"{result.stop.message}. The best iterate is kept; {self._advice(result)}."
+        elif _learnt_nothing(result.history):
+            message = (
+                f"none of {result.records[-1].round} rounds lowered the objective: the steps may be too "
+                f"large; {self._advice(result)}."
+            )
+        else:
+            return
+        warnings.warn(message, ConvergenceWarning, stacklevel=4)
+
+    def _advice(self, result: Result) -> str:
+        """Say what to do about a run that failed; never what was done already."""
+        if result.stop.kind == "not_a_number":
+            return "check_loss(loss, y) looks for scores where the loss is not finite"
+        if not self._is_auto("learning_rate"):
+            return "a smaller `learning_rate` avoids this"
+        if not self._is_auto("step"):
+            return "step='auto' avoids this"
+        return "algorithm='naive' with step='line_search' cannot raise the objective"
 
     def _callbacks(self, options: Options) -> list[Callback]:
         report = [_Report(options.n_rounds, self.verbose)] if self.verbose else []
@@ -184,16 +209,16 @@ class BaseConvexBoost(EstimatorInput):
             certificate=self.certificate_,
             minimum=self.constants_.minimum,
             smooth=self.constants_.smoothness is not None,
-            diverged=self.stop_kind_ == "diverged",
-            kind=self.stop_kind_,
-            reason=self.stop_reason_,
+            stop=Stop(self.stop_kind_, self.stop_reason_),
             output=settled.options.output,
             has_validation=has_validation,
             curve=curve,
             no_validation=no_validation,
             step=settled.options.step.name,
+            auto_step=self._is_auto("step"),
+            has_rate=not self._is_auto("learning_rate"),
             n_hypotheses=self.model_.mapper.n_hypotheses,
-            decay=settled.decay,
+            decay=settled.options.algorithm.decay,
             stronger=repr(settled.learner.stronger()),
         )
         return diagnose(run, _trials.run(self, X, y) if trials else ())
@@ -299,29 +324,6 @@ def _start(objective: BoundLoss, data: Data, settled: Settled) -> Array:
         if data.train is data.whole:
             raise
         return settled.bind(data.whole).start()
-
-
-def _warn(result: Result, settled: Settled) -> None:
-    """Warn of a run that failed or lowered nothing."""
-    if result.failed:
-        message = f"{result.reason}. The best iterate is kept; {_advice(result, settled)}."
-    elif _learnt_nothing(result.history):
-        message = (
-            f"none of {result.records[-1].round} rounds lowered the objective: the steps may be too "
-            "large; step='line_search' finds others."
-        )
-    else:
-        return
-    warnings.warn(message, ConvergenceWarning, stacklevel=4)
-
-
-def _advice(result: Result, settled: Settled) -> str:
-    """Say what to do about a run that failed; never to use the step that was used."""
-    if result.kind == "not_a_number":
-        return "check_loss(loss, y) looks for scores where the loss is not finite"
-    if settled.options.step != Auto():
-        return "a decaying step like step='auto' avoids this"
-    return "algorithm='naive' with step='line_search' cannot raise the objective"
 
 
 def _learnt_nothing(history: dict[str, Any]) -> bool:

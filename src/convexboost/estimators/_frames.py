@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.preprocessing import OrdinalEncoder
 
+from convexboost.core.numbers import is_whole
 from convexboost.core.space import Array
 
 #: What a column can hold.
@@ -261,10 +262,6 @@ def is_missing(value: Any) -> bool:
     return value is None or type(value).__name__ == "NAType" or bool(np.all(value != value))
 
 
-def _is_number(column: Any) -> bool:
-    return isinstance(column, Integral) and not isinstance(column, bool)
-
-
 def _mask(X: Any, categorical_features: Any) -> NDArray[np.bool_]:
     mask = np.zeros(X.shape[1], bool)
     if categorical_features is None:
@@ -290,7 +287,7 @@ def _mask(X: Any, categorical_features: Any) -> NDArray[np.bool_]:
             if not is_frame(X) or column not in list(X.columns):
                 raise ValueError(f"`categorical_features` names column {column!r}, which `X` does not have")
             mask[list(X.columns).index(column)] = True
-        elif not _is_number(column) or not 0 <= int(column) < X.shape[1]:
+        elif not is_whole(column, 0) or not column < X.shape[1]:
             raise ValueError(
                 f"`categorical_features` must lie between 0 and {X.shape[1] - 1}, got {column!r}"
             )

@@ -97,10 +97,6 @@ class EstimatorInput(EstimatorParameters):
             train, held_out = self._hold_out(whole, loss, rng)
         return Data(whole, train, held_out, n_classes, rng.randint(2**31))
 
-    @property
-    def _holds_out(self) -> bool:
-        return not self._is_auto("early_stopping") and bool(self.early_stopping)
-
     def _training_rows(
         self, X: Any, y: Any, sample_weight: Any, offset: Any, groups: Groups | None
     ) -> tuple[Rows, int | None]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import inspect
-from numbers import Integral, Real
+import math
+from numbers import Integral
 from typing import Any
 
 import joblib
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from convexboost.boosting.options import OUTPUTS, Options
-from convexboost.core.protocols import Constants
+from convexboost.boosting.options import Options
+from convexboost.core.numbers import is_number, is_positive, is_whole
 from convexboost.learners._learner import Learner
 from convexboost.learners._specs import as_learner
 from convexboost.losses._custom import as_loss, can_be_loss
@@ -49,8 +50,9 @@ class EstimatorParameters(NamedParts, BaseEstimator):
     _tasks: tuple[str, ...]  #: of the losses that fit
 
     def _store(self, parameters: dict[str, Any]) -> None:
-        for name in self._get_param_names():
-            setattr(self, name, parameters[name])
+        for name, value in parameters.items():
+            if name != "self":
+                setattr(self, name, value)
 
     def _is_auto(self, parameter: str) -> bool:
         value = getattr(self, parameter)
@@ -64,7 +66,9 @@ class EstimatorParameters(NamedParts, BaseEstimator):
 
     @classmethod
     def _defaults(cls) -> dict[str, Any]:
-        return {name: p.default for name, p in inspect.signature(cls).parameters.items()}
+        """Return the defaults; a subclass whose `__init__` does not name a parameter inherits its default."""
+        signatures = [inspect.signature(base.__init__) for base in reversed(cls.__mro__)]  # type: ignore[misc]
+        return {name: p.default for signature in signatures for name, p in signature.parameters.items()}
 
     # -- what the parameters stand for -------------------------------------------------------------
 
@@ -88,6 +92,15 @@ class EstimatorParameters(NamedParts, BaseEstimator):
             raise ValueError(f"`loss` must be a {self._task} loss ({', '.join(fitting)}), got {self.loss!r}")
         return loss
 
+    def _options(self, **settings: Any) -> Options:
+        return Options(
+            max_weak_learners=self.max_weak_learners,
+            output=self.output,
+            certificate=bool(self.certificate),
+            stop_when_gap_below=self.stop_when_gap_below,
+            **settings,
+        )
+
     def _n_threads(self) -> int:
         # None means all cores, as in HistGradientBoosting: work too small for threads stays on one.
         return int(joblib.cpu_count() if self.n_jobs is None else joblib.effective_n_jobs(self.n_jobs))
@@ -101,75 +114,60 @@ class EstimatorParameters(NamedParts, BaseEstimator):
             if not fine:
                 raise ValueError(f"`{name}` must be {wanted}, got {getattr(self, name)!r}")
 
-        def whole(value: Any) -> bool:
-            return isinstance(value, Integral) and not isinstance(value, bool)
-
         def flag(name: str) -> bool:
             value = getattr(self, name)
             return isinstance(value, np.bool_ | Integral) and int(value) in (0, 1)
 
-        def integer(name: str, *instead: str | None) -> None:
-            value = getattr(self, name)
-            fine = whole(value) and int(value) >= 1
-            other = isinstance(value, str | None) and value in instead
-            need(name, fine or other, " or ".join(["a positive integer", *map(repr, instead)]))
-
-        def real(name: str) -> bool:
-            value = getattr(self, name)
-            return isinstance(value, Real) and not isinstance(value, bool) and bool(np.isfinite(float(value)))
-
-        integer("n_rounds", "auto")
-        integer("max_weak_learners", None)
-        integer("n_iter_no_change")
-        rate = self._is_auto("learning_rate") or (real("learning_rate") and self.learning_rate > 0)
+        rounds = self._is_auto("n_rounds") or is_whole(self.n_rounds, 1)
+        need("n_rounds", rounds, "a positive integer or 'auto'")
+        need("n_iter_no_change", is_whole(self.n_iter_no_change, 1), "a positive integer")
+        rate = self._is_auto("learning_rate") or is_positive(self.learning_rate)
         need("learning_rate", rate, "'auto' or positive")
-        fine = isinstance(self.output, str) and self.output in OUTPUTS
-        need("output", fine, f"one of {', '.join(OUTPUTS)}")
-        decay = self._is_auto("residual_decay") or (real("residual_decay") and 0 <= self.residual_decay <= 1)
+        decay = self._is_auto("residual_decay") or _lies_in(self.residual_decay, 0, 1)
         need("residual_decay", decay, "'auto' or in [0, 1]")
-        envelope = self._is_auto("envelope") or (real("envelope") and self.envelope >= 0)
+        envelope = self._is_auto("envelope") or _lies_in(self.envelope, 0)
         need("envelope", envelope, "'auto' or a number that is not negative")
-        accuracy = self.accuracy is None or (real("accuracy") and self.accuracy > 0)
-        need("accuracy", accuracy, "positive or None")
-        need("l2", real("l2") and self.l2 >= 0, "non-negative")
+        need("accuracy", self.accuracy is None or is_positive(self.accuracy), "positive or None")
+        need("l2", _lies_in(self.l2, 0), "non-negative")
         early = self._is_auto("early_stopping") or flag("early_stopping")
         need("early_stopping", early, "'auto', True or False")
         need("certificate", flag("certificate"), "True or False")
-        gap = self.stop_when_gap_below
-        fine = gap is None or (real("stop_when_gap_below") and gap > 0)
-        need("stop_when_gap_below", fine, "positive or None")
-        fine = real("validation_fraction") and 0 < self.validation_fraction < 1
+        fine = is_positive(self.validation_fraction) and self.validation_fraction < 1
         need("validation_fraction", fine, "in (0, 1)")
         callbacks = self.callbacks
         fine = callbacks is None or (isinstance(callbacks, list | tuple) and all(map(callable, callbacks)))
         need("callbacks", fine, "a list of callables or None")
         fine = isinstance(self.verbose, Integral) and int(self.verbose) >= 0
         need("verbose", fine, "0, 1 or 2")
-        fine = self.n_jobs is None or (whole(self.n_jobs) and self.n_jobs != 0)
+        fine = self.n_jobs is None or (is_number(self.n_jobs) and is_whole(abs(self.n_jobs), 1))
         need("n_jobs", fine, "None, -1 or a positive integer")
+        self._options(algorithm=self.algorithm, step=self.step)
+
+    def _refuse(self, name: str, needed: str) -> None:
+        """Refuse a parameter that would be ignored."""
+        if self._is_given(name):
+            raise ValueError(f"`{name}`={getattr(self, name)!r} would be ignored: it needs {needed}")
 
     def _check_combinations(self, learner: Learner, has_validation_rows: bool) -> None:
-        """Refuse parameters that would be ignored."""
-
-        def refuse(name: str, needed: str) -> None:
-            if self._is_given(name):
-                raise ValueError(f"`{name}`={getattr(self, name)!r} would be ignored: it needs {needed}")
-
+        """Refuse parameters that do not go together."""
         if not self._is_named("algorithm", "repeated"):
-            refuse("accuracy", f"algorithm='repeated', got {self.algorithm!r}")
+            self._refuse("accuracy", f"algorithm='repeated', got {self.algorithm!r}")
         if not self._is_named("algorithm", "residual"):
-            refuse("residual_decay", f"algorithm='residual', got {self.algorithm!r}")
-        if self._is_auto("early_stopping") or not self.early_stopping:
-            refuse("validation_fraction", f"early_stopping=True, got {self.early_stopping!r}")
+            self._refuse("residual_decay", f"algorithm='residual', got {self.algorithm!r}")
+        if not self._holds_out:
+            self._refuse("validation_fraction", f"early_stopping=True, got {self.early_stopping!r}")
         if has_validation_rows:
-            refuse("validation_fraction", "rows to hold out, but `X_val` was given")
-        if not self._is_auto("early_stopping") and not self.early_stopping:
-            refuse("n_iter_no_change", "`early_stopping`, got False")
+            self._refuse("validation_fraction", "rows to hold out, but `X_val` was given")
         none = self.categorical_features is None or np.size(self.categorical_features) == 0
         if not none and not learner.uses_categories:
-            refuse("categorical_features", f"a learner that uses categories, got `learner`={self.learner!r}")
+            self._refuse("categorical_features", f"a learner that uses categories, got {learner!r}")
         if not self._is_auto("learning_rate"):
             self._check_learning_rate()
+
+    @property
+    def _holds_out(self) -> bool:
+        """Return whether training stops by the loss on rows that are held out, or on `X_val`."""
+        return not self._is_auto("early_stopping") and bool(self.early_stopping)
 
     def _is_named(self, parameter: str, name: str) -> bool:
         value = getattr(self, parameter)
@@ -186,11 +184,7 @@ class EstimatorParameters(NamedParts, BaseEstimator):
             raise ValueError(
                 f"`learning_rate`={rate!r} and `step`={self.step!r} cannot be combined: both give a scale"
             )
-        auto = self._is_auto("step")
-        options = Options(algorithm=self.algorithm, step="refit" if auto else self.step)  # type: ignore[arg-type]
-        step = options.step.with_rate(rate)
-        try:
-            options.algorithm.check(step, Constants())
-        except ValueError as error:
-            meaning = ", which means step='refit'," if auto else ""
-            raise ValueError(f"`learning_rate`={rate!r}{meaning} cannot be used: {error}") from None
+
+
+def _lies_in(value: Any, low: float, high: float = math.inf) -> bool:
+    return is_number(value) and bool(low <= value <= high)

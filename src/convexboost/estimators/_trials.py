@@ -51,7 +51,8 @@ def _changes(model: Any) -> list[tuple[str, str, dict[str, Any]]]:
 def _trial(model: Any, name: str, change: str, parameters: dict[str, Any], parts: Any) -> Trial:
     X_train, X_held, y_train, y_held = parts
     defaults = model._defaults()
-    trial = clone(model).set_params(
+    trial = clone(model)
+    vars(trial).update(  # not by `set_params`: a subclass may have other parameters
         callbacks=None,
         verbose=0,
         certificate=False,
@@ -63,7 +64,7 @@ def _trial(model: Any, name: str, change: str, parameters: dict[str, Any], parts
     )
     slow = change == "learner" and trial._learner().is_slow
     budget = min(MAX_ROUNDS, rounds(model), MAX_SLOW_ROUNDS if slow else MAX_ROUNDS)
-    trial.set_params(n_rounds=budget, max_weak_learners=budget)
+    vars(trial).update(n_rounds=budget, max_weak_learners=budget)
     trial.fit(X_train, y_train, X_val=X_held, y_val=y_held)
     history = trial.history_
     return Trial(

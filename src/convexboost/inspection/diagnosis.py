@@ -31,7 +31,7 @@ def number(terms: Iterable[Term]) -> NDArray[np.int32]:
 def diagnose(run: FinishedRun, trials: Sequence[Trial] = ()) -> Diagnosis:
     """Ask every rule."""
     answers: list[Answer] = []
-    if 0 < run.n_rounds < MIN_ROUNDS and not run.diverged:
+    if 0 < run.n_rounds < MIN_ROUNDS and run.stop.kind != "diverged":
         answers.append(
             Unchecked("the course of the run", f"{run.n_rounds} rounds are too few; {MIN_ROUNDS} are needed.")
         )

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from convexboost.boosting.training import Stop
 from convexboost.core.space import Array
 from convexboost.inspection.certificates import Certificate
 
@@ -40,6 +41,7 @@ FALLING = 0.01
 #: Cycling: the last half used at most this share of the hypotheses that it could have used.
 DISTINCT = 0.1
 
+ALL_ROUNDS = Stop("rounds", "")
 NO_VALIDATION = (
     "there were no validation rows; give X_val and y_val to fit, or rows that were not trained on to "
     "diagnose(X, y)."
@@ -56,14 +58,14 @@ class FinishedRun:
     certificate: Certificate | None = None
     minimum: float | None = None  #: the loss is never below it
     smooth: bool = False  #: whether the loss has a gradient everywhere, so that `naive` converges
-    diverged: bool = False
-    reason: str = ""  #: why training stopped
-    kind: str = ""  #: the same for programs: `convexboost.boosting.training.Kind`
+    stop: Stop = ALL_ROUNDS
     output: str = "best"
     has_validation: bool = True  #: the validation loss was known in training, so "best" was chosen by it
     curve: Array | None = None  #: the validation loss in folds, which chose the number of rounds
     no_validation: str = NO_VALIDATION  #: why there is no validation loss, where there is none
     step: str = "auto"
+    auto_step: bool = False  #: whether it is what "auto" means
+    has_rate: bool = False  #: whether `learning_rate` was given
     n_hypotheses: float = math.inf  #: how many there are to choose from, where that is known
     decay: float = 1.0  #: the share of Δ that `residual` keeps; below 1 a part out of reach stays bounded
     stronger: str = "'tree'"  #: a learner to try
@@ -85,7 +87,7 @@ class FinishedRun:
 
     @property
     def full_validation(self) -> Array:
-        """Return the validation loss while it was watched, in folds maybe for longer than the run."""
+        """Return the validation loss of each round; from folds it may be longer than the run."""
         values = self.curve if self.curve is not None and self.in_folds else self.history["validation"]
         return values[~np.isnan(values)]
 
@@ -171,14 +173,14 @@ class FinishedRun:
     @property
     def is_slow(self) -> bool:
         """Return whether it did so and did not get far."""
-        usual = self.n_rounds >= MIN_ROUNDS and not self.is_flat and not self.diverged
+        usual = self.n_rounds >= MIN_ROUNDS and not self.is_flat and self.stop.kind != "diverged"
         return usual and self.is_straight and self.share_left >= FAR
 
     @property
     def overshoot(self) -> float:
         """Return how far a typical late round is above the best so far, as a share of all progress.
 
-        Of the start, where there was no progress to speak of.
+        Without progress worth naming, as a share of the gap at the start.
         """
         above = float(np.median((self.objective - self.best)[-max(self.n_rounds // 4, 5) :]))
         scale = self.first_gap if self.made_no_progress and math.isfinite(self.first_gap) else self.progress
@@ -201,7 +203,7 @@ class FinishedRun:
     @property
     def is_converged(self) -> bool:
         """Return whether there is next to nothing left to gain, provably."""
-        return self.kind == "converged" or self.share_left <= CONVERGED
+        return self.stop.kind == "converged" or self.share_left <= CONVERGED
 
     @property
     def late_hypotheses(self) -> NDArray[np.int32]:
@@ -224,9 +226,9 @@ class FinishedRun:
 
     @property
     def mean_slope(self) -> float:
-        """‖mean of Π∇‖ / mean of ‖∇‖ over the last rounds; NaN where that is not known or says nothing."""
+        """‖mean of Π∇‖ / mean of ‖∇‖ over the last rounds; NaN where it is unknown or meaningless."""
         certificate = self.certificate
-        # With a ridge term the cuts are without it; without the span the mean has parts nobody can reach.
+        # Cuts leave out the ridge term; without the span the mean has parts that no hypothesis can reach.
         if certificate is None or certificate.l2 > 0.0 or not certificate.knows_span:
             return math.nan
         norms = self.history["gradient_norm"][self.half + 1 :]

@@ -15,13 +15,13 @@ from convexboost.inspection.findings import Finding, Unchecked
 from convexboost.inspection.finished_run import CONVERGED, FAR, FLAT_SHARE, MIN_ROUNDS, FinishedRun
 from convexboost.inspection.wording import (
     STATIONARY,
-    SUITABLE,
     advice_for_a_stall,
     advice_for_smaller_steps,
     advice_in_doubt,
     hypotheses_available,
     hypotheses_in_use,
     hypotheses_repeated,
+    is_suitable,
     likely_optimum,
     percent,
     straight_line,
@@ -64,7 +64,7 @@ def converged(run: FinishedRun) -> Answer:
         )
         sentence = f"The objective, {run.best[-1]:.4g}, is {above}."
         return Finding("converged", "note", sentence, {"left": run.share_left})
-    return Finding("converged", "note", f"Training stopped by itself: {run.reason}.")
+    return Finding("converged", "note", f"Training stopped by itself: {run.stop.message}.")
 
 
 def stalled(run: FinishedRun) -> Answer:
@@ -173,7 +173,7 @@ def _too_weak(run: FinishedRun) -> Finding | None:
 
 def step_too_large(run: FinishedRun) -> Answer:
     """The objective oscillates above its best value, or diverges."""
-    if run.diverged:
+    if run.stop.kind == "diverged":
         values = run.objective[np.isfinite(run.objective)]
         sentence = (
             f"The run diverged after {run.n_rounds} rounds: the objective rose from {values[0]:.4g} to "
@@ -186,7 +186,7 @@ def step_too_large(run: FinishedRun) -> Answer:
             {"rounds": float(run.n_rounds)},
             advice_for_smaller_steps(run),
         )
-    if run.kind == "not_a_number":
+    if run.stop.kind == "not_a_number":
         return None
     over = run.overshoot
     if (
@@ -213,22 +213,26 @@ def step_too_large(run: FinishedRun) -> Answer:
 
 def not_a_number(run: FinishedRun) -> Answer:
     """The objective became NaN."""
-    if run.kind != "not_a_number":
+    if run.stop.kind != "not_a_number":
         return None
     hint = "Run check_loss(loss, y): it looks for scores where the loss is not finite."
-    return Finding("not_a_number", "warning", f"{run.reason[:1].upper()}{run.reason[1:]}.", {}, hint)
+    return Finding(
+        "not_a_number", "warning", f"{run.stop.message[:1].upper()}{run.stop.message[1:]}.", {}, hint
+    )
 
 
 def step_too_small(run: FinishedRun) -> Answer:
     """The objective falls slowly, in a straight line."""
-    if not run.is_slow or run.step in SUITABLE:
+    if not run.is_slow or is_suitable(run):
         return None
     sentence = (
         f"The objective fell in a straight line: in the second half of the rounds {straight_line(run)}, and "
         f"{1.0 - run.rises:.0%} of all rounds went down.  With such small steps the run has not got far."
     )
+    other = "`learning_rate`" if run.has_rate else "scale"
+    advice = f"Use step='auto', or a larger {other}."
     numbers = {"rate": run.late_rate, "rises": run.rises, "left": run.share_left}
-    return Finding("step_too_small", "warning", sentence, numbers, "Use step='auto', or a larger scale.")
+    return Finding("step_too_small", "warning", sentence, numbers, advice)
 
 
 def unfinished(run: FinishedRun) -> Answer:
@@ -238,7 +242,7 @@ def unfinished(run: FinishedRun) -> Answer:
             f"The objective rose at first, from {run.objective[0]:.4g} to {np.max(run.objective):.4g}; now "
             f"it is coming down, to {run.objective[-1]:.4g}."
         )
-    elif run.is_slow and run.step in SUITABLE:
+    elif run.is_slow and is_suitable(run):
         sentence = f"The run was not finished: in the second half of the rounds {straight_line(run)}."
     elif len(run.full_validation) > run.n_rounds and _still_falls(run.full_validation):
         values, half = run.full_validation, (len(run.full_validation) - 1) // 2
@@ -261,7 +265,7 @@ def _still_falls(values: Array) -> bool:
 
 def optimum(run: FinishedRun) -> Answer:
     """How far the objective is from the optimum; only asked where there is no validation loss to judge by."""
-    if run.n_rounds < MIN_ROUNDS or run.diverged or run.is_converged or len(run.validation):
+    if run.n_rounds < MIN_ROUNDS or run.stop.kind == "diverged" or run.is_converged or len(run.validation):
         return None
     known = (
         "nothing is known"
@@ -286,7 +290,7 @@ def overfitting(run: FinishedRun) -> Answer:
     if len(values) == 0:
         return Unchecked("overfitting", run.no_validation)
     n_rounds = len(values) - 1
-    if n_rounds < MIN_ROUNDS or run.diverged:
+    if n_rounds < MIN_ROUNDS or run.stop.kind == "diverged":
         return None
     best, window = int(np.argmin(values)), max(n_rounds // 10, 5)
     now = float(np.median(values[-window:]))  # the last iterate fluctuates

@@ -14,6 +14,11 @@ STATIONARY = 0.3
 SUITABLE = ("auto", "refit")
 
 
+def is_suitable(run: FinishedRun) -> bool:
+    """Return whether step="auto" would be no better."""
+    return run.auto_step or run.step in SUITABLE
+
+
 def advice_for_a_stall(run: FinishedRun) -> str:
     """Say what to do about an objective that does not move."""
     if run.is_naive:
@@ -21,7 +26,7 @@ def advice_for_a_stall(run: FinishedRun) -> str:
         return (
             f"Use algorithm='residual'{step}: it keeps what each projection leaves over and gets past this."
         )
-    if run.step not in SUITABLE:
+    if not is_suitable(run):
         return "Use step='auto', or a stronger learner."
     return "Try a stronger learner; diagnose(X, y, trials=True) shows if it pays."
 
@@ -43,10 +48,13 @@ def likely_optimum(slope: float) -> str:
 
 def advice_for_smaller_steps(run: FinishedRun) -> str:
     """Say how to take smaller steps."""
+    if run.has_rate:
+        return "Use a smaller `learning_rate`."
     if run.step == "refit":
-        return "Use a smaller share of the best leaf values, such as step='refit:0.02'."
+        smaller = min(0.02, float(run.history["step"][-1]) / 5.0)
+        return f"Use a smaller share of the best leaf values, such as step='refit:{smaller:.2g}'."
     if run.step != "auto":
-        return "Use step='auto' or a smaller scale."
+        return "Use a smaller scale." if run.auto_step else "Use step='auto' or a smaller scale."
     scale = float(run.history["step"][-1]) * math.sqrt(run.n_rounds) / 4.0
     other = ", or algorithm='residual'" if run.is_naive else ""
     return f"Use more rounds (the steps shrink), a smaller step such as 'inverse_sqrt:{scale:.2g}'{other}."

@@ -241,7 +241,7 @@ class BinMapper(Mapper):
     def from_plain(cls, plain: Plain) -> Self:
         """Cut the arrays; cuts and categories are sorted, and no column has more than `MAX_BINS` bins."""
         categorical = plain.array("categorical", bool, None)
-        cuts, categories = (plain.array(name, float, None) for name in ("cuts", "categories"))
+        cuts, categories = (plain.array(name, float, None, finite=False) for name in ("cuts", "categories"))
         codes = plain.indices("category_codes", np.uint8, len(categories), below=MAX_BINS)
         for name, values in (("cuts", cuts), ("categories", categories)):
             plain.need(name, not np.isnan(values).any(), "no NaN")

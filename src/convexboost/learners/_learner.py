@@ -18,7 +18,7 @@ MORE_LEVELS = 2
 
 
 @dataclass(frozen=True)
-class Auto:
+class Defaults:
     """What "auto" means for the parameters of an estimator that boosts a learner."""
 
     #: The step where a round adds one hypothesis.
@@ -43,7 +43,7 @@ class Learner(Parameters, ABC):
     #: The name by which an estimator finds it; only for the learners of this package.
     name: ClassVar[str]
     #: What "auto" means with this learner.
-    auto: ClassVar[Auto] = Auto()
+    auto: ClassVar[Defaults] = Defaults()
     #: The mapper and the hypotheses of its models, so that a model can be read from plain arrays.
     mapper_type: ClassVar[type[Mapper]] = RawMapper
     hypothesis_types: ClassVar[tuple[type[Hypothesis], ...]] = ()

@@ -14,13 +14,13 @@ from convexboost.registry import available, resolve
 
 def as_learner(spec: Any) -> Learner:
     """Return the learner that a name, a learner, or a scikit-learn regressor or classifier stands for."""
-    # Estimators of other libraries need not have scikit-learn's base class.
-    if hasattr(spec, "fit") and hasattr(spec, "predict"):
-        if is_classifier(spec):
-            return Classifier(spec)
-        if is_regressor(spec):
-            return Regressor(spec)
     learner = resolve("learner", spec, available("convexboost.learners"))
+    # Estimators of other libraries need not have scikit-learn's base class.
+    if hasattr(learner, "fit") and hasattr(learner, "predict"):
+        if is_classifier(learner):
+            return Classifier(learner)
+        if is_regressor(learner):
+            return Regressor(learner)
     if not isinstance(learner, Learner):
         raise ValueError(f"`learner` must be a name, a learner or a scikit-learn estimator, got {spec!r}")
     return learner

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any, ClassVar
 
 from convexboost.core.hypotheses import Hypothesis
+from convexboost.core.numbers import is_number, is_whole
 from convexboost.core.space import FunctionSpace
 from convexboost.learners._bin_function import BinFunction
 from convexboost.learners._bins import MAX_BINS, BinMapper, BinnedSample, bin_sample
@@ -28,10 +28,12 @@ class StumpLearner(Learner):
     hypothesis_types: ClassVar[tuple[type[Hypothesis], ...]] = (BinFunction,)
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.max_bins, Integral) and 2 <= self.max_bins <= MAX_BINS):
+        if not (is_whole(self.max_bins, 2) and self.max_bins <= MAX_BINS):
             raise ValueError(
                 f"`max_bins` must be a whole number between 2 and {MAX_BINS}, got {self.max_bins!r}"
             )
+        if not (is_number(self.max_table_mb) and self.max_table_mb >= 0):
+            raise ValueError(f"`max_table_mb` must be a number of at least 0, got {self.max_table_mb!r}")
 
     def bind(
         self,

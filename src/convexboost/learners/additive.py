@@ -6,13 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from convexboost.core.gradients import Gradient
 from convexboost.core.hypotheses import ZERO, Direction, Hypothesis, Term
+from convexboost.core.numbers import is_whole
 from convexboost.core.plain import Plain
 from convexboost.core.protocols import Target
 from convexboost.core.space import Array
@@ -235,8 +235,7 @@ class Additive(StumpLearner):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        is_count = isinstance(self.n_steps, Integral) and not isinstance(self.n_steps, bool)
-        if not (is_count and self.n_steps >= 1):
+        if not is_whole(self.n_steps, 1):
             raise ValueError(f"`n_steps` must be a positive whole number, got {self.n_steps!r}")
         if not isinstance(self.smooth, bool | np.bool_):
             raise ValueError(f"`smooth` must be True or False, got {self.smooth!r}")

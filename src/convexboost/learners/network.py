@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -13,6 +12,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from convexboost.core.hypotheses import Term
+from convexboost.core.numbers import is_whole
 from convexboost.core.plain import Plain, ends_of, joined
 from convexboost.core.space import Array, FunctionSpace
 from convexboost.core.text import brief
@@ -161,7 +161,7 @@ class Standardiser(RawMapper):
     def from_plain(cls, plain: Plain) -> Self:
         """Read the columns."""
         categorical = plain.array("categorical", bool, None)
-        n, values = len(categorical), plain.array("categories", float, None)
+        n, values = len(categorical), plain.array("categories", float, None, finite=False)  # NaN: missing
         center, scale = (plain.array(name, float, n) for name in ("center", "scale"))
         plain.need("scale", (scale >= 0.0).all(), "numbers that are not negative")
         missing, slices = plain.array("has_missing", bool, n), plain.slices("category_ends", n, len(values))
@@ -230,6 +230,8 @@ class Units(DenseHypothesis):
         outward = plain.array("outward", float, len(inward), n_outputs)
         constant = plain.array("constant", float, count, n_outputs)
         slices = plain.slices("unit_ends", count, len(inward))
+        has_units = all(part.stop > part.start for part in slices)
+        plain.need("unit_ends", has_units, "at least one unit for each network")
         return [
             cls(np.ascontiguousarray(inward[part].T), outward[part], one)
             for part, one in zip(slices, constant, strict=True)
@@ -405,7 +407,7 @@ class Network(Learner):
     def __post_init__(self) -> None:
         for parameter, least in (("hidden", 1), ("n_steps", 0), ("max_rows", 1)):
             value = getattr(self, parameter)
-            if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+            if not is_whole(value, least):
                 raise ValueError(f"`{parameter}` must be a whole number of at least {least}, got {value!r}")
 
     def bind(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from convexboost.core.space import FunctionSpace
 from convexboost.learners._bins import MAX_BINS, BinMapper, categorical_mask
-from convexboost.learners._learner import MORE_LEVELS, Auto, Learner
+from convexboost.learners._learner import MORE_LEVELS, Defaults, Learner
 from convexboost.learners._tree_function import RowMapper, TreeFunction
 from convexboost.learners._tree_set import CLASS_LEAVES, LEAVES, TreeSet
 
@@ -86,7 +86,7 @@ class Tree(Learner):
     name: ClassVar[str] = "tree"
     #: docs/generalisation.md has the evidence.  Losses that reweight rows must be allowed to rise at times,
     #: to leave a kink.
-    auto = Auto(
+    auto = Defaults(
         step="refit:0.05",
         reweighting_step="polyak:0.05",
         decay=0.7,

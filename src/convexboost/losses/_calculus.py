@@ -234,7 +234,7 @@ class Affine(Operation):
 
 @dataclass(frozen=True)
 class Maximum(Operation):
-    """max(l₁, l₂, …): row by row for row losses, else of the functionals.  Ties share the subgradient."""
+    """max(l₁, l₂, …): row by row for row losses, else of the objectives.  Ties share the subgradient."""
 
     kink: float = KINK  #: how close to the largest counts as a tie
 
@@ -368,6 +368,11 @@ class Expression(_Expression):
     operation: Operation
     terms: tuple[Loss, ...] = field()
 
+    @property
+    def couples_rows(self) -> bool:  # type: ignore[override]
+        """Return whether a term does; ridge terms do not."""
+        return any(term.couples_rows for term in self.terms if term.l2 == 0.0)
+
     def bind(
         self, y: Any, space: FunctionSpace, n_classes: int | None = None, groups: Any = None
     ) -> BoundLoss:
@@ -400,7 +405,7 @@ class Expression(_Expression):
 
 @dataclass(frozen=True, repr=False)
 class Composite(BoundLoss):
-    """An operation on functionals."""
+    """An operation on objectives."""
 
     operation: Operation
     terms: tuple[BoundLoss, ...] = field()  # type: ignore[misc]
@@ -486,7 +491,7 @@ def affine(loss: Loss, A: Any, b: Any = 0.0) -> RowExpression | Expression:
 
 
 def maximum(*losses: Any) -> RowExpression | Expression:
-    """max(l₁, l₂, …): of the losses of each row, or of the functionals where some couple rows."""
+    """max(l₁, l₂, …): of the losses of each row, or of the objectives where some couple rows."""
     if len(losses) < 2:
         raise ValueError(f"`maximum` needs two losses at least, got {losses!r}")
     return combine(Maximum(), tuple(map(as_loss, losses)))
@@ -497,9 +502,8 @@ def combine(operation: Operation, terms: Sequence[Loss]) -> RowExpression | Expr
     if not operation.adds and any(term.l2 > 0.0 for term in terms):
         raise ValueError(f"a ridge term can only be added, got {operation.code(terms)}")
     _task(terms)
-    if any(term.couples_rows for term in terms):
-        return Expression(operation, tuple(terms))
-    return RowExpression(operation, tuple(terms))  # type: ignore[arg-type]
+    rows = tuple(row for row in (term.as_rows() for term in terms) if row is not None)
+    return RowExpression(operation, rows) if len(rows) == len(terms) else Expression(operation, tuple(terms))
 
 
 def _task(terms: Sequence[Loss]) -> str:

@@ -15,8 +15,10 @@ The arrays are for reading only: a method that writes into one is an error.
 All else is optional: `n_outputs` (scores per row, where the targets do not say), `constants` (Lipschitz
 constant, smoothness, strong convexity, minimum: a `Constants` or a dict), `start(y, weight)` (the constant to
 start from), `link(F)` (what predictions should be, (n, k)), `prox(F, y, size)`, `task`, `name`, `thread_safe`
-(False if `evaluate`, which gets blocks of rows, must not run in two threads at once).  `as_loss(object)`
-makes a `Loss` of it, which can be added to others and so on; estimators do that by themselves.
+(False if `evaluate`, which gets blocks of rows, must not run in two threads at once), `couples_rows` (of
+`total` and `value`: False if R is a mean over rows, so that some rows can be held out for early stopping).
+`as_loss(object)` makes a `Loss` of it, which can be added to others and so on; estimators do that by
+themselves.
 """
 
 from __future__ import annotations
@@ -24,20 +26,18 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-from numba.core.errors import NumbaError
 
 from convexboost.core.protocols import Constants
 from convexboost.core.space import Array, FunctionSpace
 from convexboost.losses._groups import Groups
 from convexboost.losses._loss import Loss, RowLoss, prepare
 from convexboost.losses._objective import BoundLoss
+from convexboost.losses._users import ask
+from convexboost.registry import available, resolve
 
-#: Errors of code that is given arrays it cannot write to: of NumPy and Cython, of compiled code with fixed
-#: signatures, of Numba, and of PyTorch where warnings are errors.
-REFUSALS = (ValueError, TypeError, NumbaError, UserWarning)
 #: What the arguments of a user's methods are called.
 ARGUMENTS = {
     "evaluate": ("F", "y"),
@@ -51,21 +51,16 @@ ARGUMENTS = {
 EXTRAS = ("weight", "groups", "qid", "group_weight")
 
 
-class LossError(ValueError):
-    """A loss is not what it must be; the message says what is wrong, where, and what to do."""
-
-
 def can_be_loss(loss: Any) -> bool:
     """Return whether `as_loss` can make a loss of an object."""
     return any(callable(getattr(loss, name, None)) for name in ("evaluate", "total", "value"))
 
 
 def as_loss(loss: Any) -> Loss:
-    """Make a `Loss` of a user's object."""
+    """Turn a name like "quantile:0.9", or an object with `evaluate`, `total` or `value`, into a `Loss`."""
+    loss = resolve("loss", loss, available("convexboost.losses"))
     if isinstance(loss, Loss):
         return loss
-    if inspect.isclass(loss):
-        loss = loss()
     if not can_be_loss(loss):
         raise ValueError(f"a loss must have a method `evaluate`, `total` or `value`, got {loss!r}")
     if hasattr(loss, "evaluate"):
@@ -86,50 +81,21 @@ def as_row_loss(loss: Any, user: str) -> RowLoss:
     return found
 
 
-def _locked(argument: Any) -> Any:
-    """Return a view of an array that cannot be written to."""
-    if not isinstance(argument, np.ndarray):
-        return argument
-    view = argument.view()
-    view.flags.writeable = False
-    return view
-
-
-def _differs(a: Any, b: Any) -> Any:
-    """Return in which rows two arrays differ; what is missing in both is the same."""
-    return ((a != b) & ~((a != a) & (b != b))).reshape(len(a), -1).any(axis=1)
-
-
 class CustomLoss(Loss):
     """A user's object as a `Loss`."""
 
     user: Any
 
     is_custom = True
+    start_method = "start"
 
     def __repr__(self) -> str:
         return f"as_loss({self.user!r})"
 
     def ask(self, method: str, *arguments: Any, **named: Any) -> Any:
-        """Call a method of the user with arrays that it cannot write to; say so if it tries.
-
-        Code that only insists on arrays it *could* write to gets copies.
-        """
-        call = getattr(self.user, method)
-        try:
-            return call(*map(_locked, arguments), **{name: _locked(x) for name, x in named.items()})
-        except REFUSALS:
-            given = dict(zip(ARGUMENTS[method], arguments, strict=True)) | named
-            copies = {name: x.copy() if isinstance(x, np.ndarray) else x for name, x in given.items()}
-            found = call(*list(copies.values())[: len(arguments)], **{name: copies[name] for name in named})
-        for name, x in given.items():
-            rows = np.flatnonzero(_differs(x, copies[name])) if isinstance(x, np.ndarray) else np.empty(0)
-            if len(rows):
-                raise LossError(
-                    f"`{method}` of {self.name} writes into `{name}`, e.g. in row {rows[0]}. Work on a copy: "
-                    "the arrays belong to the training."
-                )
-        return found
+        """Call a method of the user with arrays that it cannot write to."""
+        title = f"`{method}` of {self.name}"
+        return ask(getattr(self.user, method), title, ARGUMENTS[method], *arguments, **named)
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -162,7 +128,7 @@ class CustomLoss(Loss):
         """Return the user's number of outputs."""
         return int(getattr(self.user, "n_outputs", n_outputs))
 
-    def declared(self, n_outputs: int) -> Constants:
+    def constants(self, n_outputs: int) -> Constants:
         """Return the user's constants."""
         found = getattr(self.user, "constants", None)
         found = found(n_outputs) if callable(found) else found
@@ -193,6 +159,8 @@ class CustomRows(CustomLoss, RowLoss):
     user: Any
 
     user_method = "evaluate"
+    #: What to do if the user has one number for all rows.
+    one_number: ClassVar[str] = "`total` is the method for one number of all rows"
 
     def formula(self, f: str = "f") -> str:
         """Name and arguments."""
@@ -200,13 +168,22 @@ class CustomRows(CustomLoss, RowLoss):
 
     def evaluate(self, F: Array, y: Any) -> tuple[Array, Array]:
         """Ask the user."""
-        losses, G = _pair(self.ask("evaluate", F, y), "evaluate", self.name)
+        losses, G = _pair(self.ask_rows(F, y), self.user_method, self.name)
+        self.check_losses(losses, F)
+        return losses, _shaped(G, F, self.user_method, self.name)
+
+    def ask_rows(self, F: Array, y: Any) -> Any:
+        """Ask the user for losses and subgradients."""
+        return self.ask("evaluate", F, y)
+
+    def check_losses(self, losses: Array, F: Array) -> None:
+        """Refuse anything but a loss for each row."""
         if losses.shape != (len(F),):
-            hint = "; `total` is the method for one number of all rows" if losses.size == 1 else ""
+            hint = f"; {self.one_number}" if losses.size == 1 else ""
             raise ValueError(
-                f"`evaluate` of {self.name} must return losses of shape ({len(F)},), got {losses.shape}{hint}"
+                f"`{self.user_method}` of {self.name} must return losses of shape ({len(F)},), "
+                f"got {losses.shape}{hint}"
             )
-        return losses, _shaped(G, F, "evaluate", self.name)
 
     @property
     def thread_safe(self) -> bool:  # type: ignore[override]
@@ -233,10 +210,6 @@ class CustomRows(CustomLoss, RowLoss):
             return super().prox(F, y, size)
         return _shaped(np.asarray(self.ask("prox", F, y, size), float), F, "prox", self.name, "scores")
 
-    def constants(self, n_outputs: int) -> Constants:
-        """Return the user's constants."""
-        return self.declared(n_outputs)
-
 
 @dataclass(frozen=True, repr=False)
 class CustomTotal(CustomLoss):
@@ -245,6 +218,11 @@ class CustomTotal(CustomLoss):
     user: Any
 
     user_method = "total"
+
+    @property
+    def couples_rows(self) -> bool:  # type: ignore[override]
+        """Return what the user declares; without that, rows are coupled."""
+        return bool(getattr(self.user, "couples_rows", True))
 
     def formula(self, f: str = "f") -> str:
         """Name and arguments."""
@@ -273,7 +251,7 @@ class CustomTotal(CustomLoss):
 
     def bind(
         self, y: Any, space: FunctionSpace, n_classes: int | None = None, groups: Any = None
-    ) -> CustomBoundLoss:
+    ) -> BoundLoss:
         """Fix the targets and what the method asks for."""
         y, n_outputs = prepare(self, y, space, n_classes)
         given = Groups.needed(groups, self, len(y)) if self.needs_groups else Groups.of(groups)
@@ -307,7 +285,7 @@ class CustomTotal(CustomLoss):
 
 @dataclass(frozen=True, repr=False)
 class CustomBoundLoss(BoundLoss):
-    """A user's functional."""
+    """A user's objective."""
 
     loss: CustomTotal
     y: Any
@@ -347,7 +325,7 @@ class CustomBoundLoss(BoundLoss):
 
     def loss_constants(self) -> Constants:
         """Return the user's constants."""
-        return self.loss.declared(self.n_outputs)
+        return self.loss.constants(self.n_outputs)
 
     def start(self) -> Array:
         """Return the user's start, or search."""

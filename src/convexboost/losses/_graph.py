@@ -23,13 +23,13 @@ from convexboost.losses._objective import BoundLoss
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Graph(Coupling):
-    """strength · Σ_e w_e d(F̄_i, F̄_j) / Σ_e w_e; `TotalVariation` says what the parameters are."""
+    """strength · Σ_e w_e d(F̄_i, F̄_j) / Σ_e w_e; its subclasses describe the parameters."""
 
     edges: Any
     strength: float = 1.0
     weights: Any = None
 
-    functional: ClassVar[type[EdgeMean]]
+    objective: ClassVar[type[EdgeMean]]
     takes_groups = True  # the nodes that rows belong to
 
     def __post_init__(self) -> None:
@@ -99,7 +99,7 @@ class Graph(Coupling):
             ends, weights = place[known], weights[known]
         real = (ends[:, 0] != ends[:, 1]) & (weights > 0)
         ends, weights = ends[real].astype(np.int64), weights[real]
-        return self.functional(
+        return self.objective(
             ends,
             self.strength * weights / max(weights.sum(), 1e-300),
             node,

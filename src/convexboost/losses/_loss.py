@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import copy
-import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from convexboost.core.gradients import Gradient
+from convexboost.core.numbers import is_positive as is_positive
 from convexboost.core.parameters import Parameters
 from convexboost.core.protocols import Constants
 from convexboost.core.space import Array, FunctionSpace
@@ -20,15 +21,11 @@ from convexboost.kernels.lookup import add_lookup
 from convexboost.losses._objective import BoundLoss, Pointwise
 from convexboost.losses._pieces import Pieces
 from convexboost.losses._scores import Lookup
-
-
-def is_positive(number: Any) -> bool:
-    """Return whether a parameter is a positive, finite number."""
-    return isinstance(number, Real) and 0 < float(number) < math.inf
+from convexboost.losses._users import is_users, protect
 
 
 class Loss(Parameters, ABC):
-    """A convex loss before it has met targets; `bind` makes a convex functional of the scores of it.
+    """A convex loss; `bind(y, space)` fixes the targets and returns the objective.
 
     Losses can be added, multiplied by positive numbers, composed with affine maps of the scores
     (`loss.affine(A, b)`), and combined by `maximum`; they print as formulas.
@@ -37,10 +34,10 @@ class Loss(Parameters, ABC):
     loss made of others (`terms`) needs what one of them needs.
     """
 
-    name: ClassVar[str]
+    name: ClassVar[str] = ""
     #: "regression": y is (n, k) floats; "classification": class numbers 0 … K − 1, K outputs; "binary": two
     #: classes, one output; "ranking": (n, 1) grades, one output; "any": all of these.
-    task: ClassVar[str]
+    task: ClassVar[str] = "any"
     #: The losses it is made of.
     terms: tuple[Loss, ...] = ()
     #: Whether R is more than a mean of losses of single rows.
@@ -55,8 +52,17 @@ class Loss(Parameters, ABC):
     has_best_constant: bool = False
     #: The name of the loss to use instead of one for two classes if there are more.
     multiclass: str = "softmax"
-    #: The method that a user wrote; "" for a loss of the library.
+    #: The method of a user that returns value and gradient; "" for a loss of the library.
     user_method: str = ""
+    #: The method that returns the best constant.
+    start_method: str = "best_constant"
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if is_users(cls) and not cls.name:
+            cls.name = cls.__name__
+        check_declared(cls, Loss, ("link",))
+        protect(cls, ("evaluate", "value", *OPTIONAL))
 
     @property
     def needs_groups(self) -> bool:
@@ -94,7 +100,7 @@ class Loss(Parameters, ABC):
     @property
     def is_custom(self) -> bool:
         """Return whether a user's code takes part."""
-        return any(term.is_custom for term in self.terms)
+        return is_users(type(self)) or any(term.is_custom for term in self.terms)
 
     def has_classes(self, n_classes: int | None) -> bool:
         """Return whether the targets are class numbers; `n_classes` is None where they are not labels."""
@@ -173,6 +179,18 @@ class Loss(Parameters, ABC):
 
 #: The methods of a row loss that are optional: `has_prox` declares `prox`, and so on.
 OPTIONAL = ("link", "best_constant", "best_shifts", "curvatures", "prox", "support", "pieces")
+#: The other methods that belong to one function, like the optional ones.
+DERIVED = ("formula", "value", "constants", "advance")
+
+
+def check_declared(cls: type, base: type, methods: Iterable[str]) -> None:
+    """Refuse a method that is not declared, which nothing would call, and a declaration without a method."""
+    for method in methods:
+        declared, missing = getattr(cls, f"has_{method}"), getattr(cls, method) is getattr(base, method)
+        if method in vars(cls) and not (declared or missing):
+            raise TypeError(f"{cls.__name__} has a method `{method}`: declare `has_{method} = True`")
+        if declared is True and missing:
+            raise TypeError(f"{cls.__name__} declares `has_{method} = True`: it needs a method `{method}`")
 
 
 class RowLoss(Loss):
@@ -182,7 +200,8 @@ class RowLoss(Loss):
     1/N.  It is called on blocks of rows.
 
     Some methods are optional: formulas for what is otherwise searched or not done.  A class that has one
-    declares it: `has_prox = True` beside `prox`.
+    declares it: `has_prox = True` beside `prox`.  A subclass with its own `evaluate` is another function, so
+    it inherits no formulas: only those that it defines or declares itself are used.
     """
 
     couples_rows = False
@@ -191,6 +210,9 @@ class RowLoss(Loss):
     #: Whether one output's second derivative depends on the other outputs (`damped_newton`).
     couples_outputs: bool = False
 
+    #: The methods that say which function it is.
+    defining: ClassVar[tuple[str, ...]] = ("evaluate",)
+
     has_best_shifts: bool = False
     has_curvatures: bool = False
     has_prox: bool = False
@@ -198,11 +220,27 @@ class RowLoss(Loss):
     has_pieces: bool = False
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Refuse a method that is not declared: nothing would call it."""
+        """Drop the formulas of another function; check what is declared."""
+        own = set(vars(cls))
+        if own.intersection(cls.defining):
+            inherited = {
+                name
+                for parent in cls.__mro__[1:]
+                if issubclass(parent, RowLoss) and parent is not RowLoss
+                for name in vars(parent)
+            }
+            for name in inherited.intersection((*OPTIONAL, *DERIVED)) - own:
+                if f"has_{name}" not in own:
+                    setattr(cls, name, getattr(RowLoss, name))
+            for name in OPTIONAL:
+                if f"has_{name}" in inherited - own and name not in own:
+                    setattr(cls, f"has_{name}", False)
+            if "name" in inherited - own:
+                cls.name = cls.__name__
         super().__init_subclass__(**options)
-        for method in OPTIONAL:
-            if method in vars(cls) and not getattr(cls, f"has_{method}"):
-                raise TypeError(f"{cls.__name__} has a method `{method}`: declare `has_{method} = True`")
+        check_declared(cls, RowLoss, OPTIONAL)
+        if is_users(cls):
+            cls.user_method = "evaluate"
 
     def as_rows(self) -> RowLoss:
         """Return itself."""
@@ -212,9 +250,9 @@ class RowLoss(Loss):
     def evaluate(self, F: Array, y: Any) -> tuple[Array, Array]:
         """Return the losses (n,) and a subgradient (n, k)."""
 
-    @abstractmethod
     def constants(self, n_outputs: int) -> Constants:
-        """Return what is known of R for this many outputs."""
+        """Return what is known of R for this many outputs.  Optional: else nothing is."""
+        return Constants()
 
     def value(self, F: Array, y: Any) -> Array:
         """Return the losses alone."""
@@ -247,7 +285,7 @@ class RowLoss(Loss):
         raise NotImplementedError(f"{self.name} has no formula for its conjugate")
 
     def pieces(self, y: Any, n_outputs: int, space: FunctionSpace) -> Pieces:
-        """Return R as a piecewise linear functional.  Optional."""
+        """Return R as a piecewise linear function.  Optional."""
         raise NotImplementedError(f"{self.name} is not piecewise linear")
 
     def check(self, y: Any) -> None:

@@ -15,6 +15,7 @@ class MarginLoss(RowLoss):
     """l(f, y) = φ(m), m = f if y is 1 and −f if y is 0: one score for two classes."""
 
     task: ClassVar[str] = "binary"
+    defining = ("evaluate", "of_margin")
 
     @abstractmethod
     def of_margin(self, margin: Array) -> tuple[Array, Array]:

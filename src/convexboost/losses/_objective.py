@@ -1,4 +1,4 @@
-"""A loss bound to targets: a convex functional of the scores of all rows."""
+"""A loss bound to targets: the objective, a convex function of the scores of all rows."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from convexboost.losses._pieces import Pieces
 from convexboost.losses._reach import lowest, rounded, usual_gap, within_reach
 from convexboost.losses._scores import LocalScores, Lookup
 from convexboost.losses._start import minimise
+from convexboost.losses._users import is_users, protect
 
 if TYPE_CHECKING:
     from convexboost.losses._loss import Loss, RowLoss
@@ -46,9 +47,13 @@ class BoundLoss(ABC):
 
     __repr__ = brief
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        protect(cls, ("evaluate", "value", "partials", "prox"))
+
     # -- what it declares ------------------------------------------------------------------------------
 
-    #: The functionals it is made of.
+    #: The objectives it is made of.
     terms: ClassVar[tuple[BoundLoss, ...]] = ()
     #: Whether R depends on the weights of the rows.
     uses_weights: ClassVar[bool] = True
@@ -81,27 +86,27 @@ class BoundLoss(ABC):
     @property
     def is_custom(self) -> bool:
         """Return whether a user's code takes part."""
-        return any(term.is_custom for term in self.terms)
+        return is_users(type(self)) or any(term.is_custom for term in self.terms)
 
     @property
     def has_prox(self) -> bool:
         """Return whether there is a formula for `prox`."""
-        return False
+        return self.by_rows is not None and self.by_rows.loss.has_prox
 
     @property
     def has_support(self) -> bool:
         """Return whether there is a formula for `support`."""
-        return False
+        return self.by_rows is not None and self.by_rows.loss.has_support
 
     @property
     def has_pieces(self) -> bool:
         """Return whether R is piecewise linear, so that there are `pieces`."""
-        return False
+        return self.by_rows is not None and self.by_rows.loss.has_pieces
 
     @property
     def thread_safe(self) -> bool:
-        """Return whether several threads may ask parts of it at once."""
-        return False
+        """Return whether several threads may evaluate `parts` of it at once."""
+        return self.by_rows is not None and self.by_rows.loss.thread_safe
 
     @abstractmethod
     def loss_constants(self) -> Constants:
@@ -133,7 +138,7 @@ class BoundLoss(ABC):
         return replace(self, envelope=envelope)
 
     def sharp(self) -> Self:
-        """Return the functional without tolerance for ties between its parts.
+        """Return the objective without tolerance for ties between its parts.
 
         A search for a kink would end at the edge of the tolerance, and rounding would choose the first
         subgradient.
@@ -185,7 +190,7 @@ class BoundLoss(ABC):
         raise NotImplementedError("there is no formula for the conjugate")
 
     def pieces(self) -> Pieces:
-        """Return R as a piecewise linear functional, where `has_pieces`."""
+        """Return R as a piecewise linear function, where `has_pieces`."""
         raise NotImplementedError("the objective is not piecewise linear")
 
     # -- its smallest values ---------------------------------------------------------------------------
@@ -271,26 +276,6 @@ class Pointwise(BoundLoss):
     def is_custom(self) -> bool:
         """Return whether a user's code takes part."""
         return self.loss.is_custom
-
-    @property
-    def has_prox(self) -> bool:
-        """Return whether the loss has a formula for `prox`."""
-        return self.loss.has_prox
-
-    @property
-    def has_support(self) -> bool:
-        """Return whether the loss has a formula for `support`."""
-        return self.loss.has_support
-
-    @property
-    def has_pieces(self) -> bool:
-        """Return whether the loss is piecewise linear."""
-        return self.loss.has_pieces
-
-    @property
-    def thread_safe(self) -> bool:
-        """Return whether several threads may evaluate the loss at once."""
-        return self.loss.thread_safe
 
     def loss_constants(self) -> Constants:
         """Return those of the loss."""

@@ -14,7 +14,6 @@ from convexboost.core.tolerances import TIE
 from convexboost.losses._custom import as_row_loss
 from convexboost.losses._loss import Loss, RowLoss
 from convexboost.losses._objective import BoundLoss, Pointwise
-from convexboost.registry import available, resolve
 
 
 class Reweighting(Loss):
@@ -29,8 +28,13 @@ class Reweighting(Loss):
         return (self.loss,)
 
     def _find_loss(self) -> None:
-        found = resolve("loss", self.loss, available("convexboost.losses"))
-        object.__setattr__(self, "loss", as_row_loss(found, type(self).__name__))
+        object.__setattr__(self, "loss", as_row_loss(self.loss, type(self).__name__))
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; a loss may be given by its name, also together with its own parameters."""
+        if "loss" in params:
+            params["loss"] = as_row_loss(params["loss"], type(self).__name__)
+        return super().set_params(**params)
 
     @property
     def task(self) -> str:  # type: ignore[override]
@@ -77,7 +81,7 @@ class Reweighted(BoundLoss):
         return self.rows.y
 
     def take(self, rows: NDArray[np.int64], space: FunctionSpace) -> Self:
-        """Return the functional of some rows, with other weights."""
+        """Return the objective of some rows, with other weights."""
         return replace(self, rows=replace(self.rows, y=self.rows.y[rows], space=space), space=space)
 
     def start(self) -> Array:

@@ -1,4 +1,4 @@
-"""The best constant function of a convex functional, by search: where a loss has no formula for it."""
+"""A search for the constant that minimises a convex objective, for losses without a formula for it."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from scipy.optimize import linprog, minimize
 from convexboost.core.space import Array
 from convexboost.core.tolerances import TIE
 
-#: R and its slope at a constant.
+#: Returns R and its slope at a constant.
 Risk = Callable[[Array], tuple[float, Array]]
 
-#: Something must be gained, relative to R, to leave a point: rounding does not count.
+#: A point is only better than another if R is lower by this share of R: less may be rounding.
 GAIN = 1e-9
-#: A slope this small, relative to the largest met, is 0.
+#: A slope below this share of the largest slope met counts as 0.
 FLAT = 1e-12
-#: A slope this much smaller than the first is the end for smooth functionals.
+#: The search in a smooth objective has succeeded if the slope is below this share of the first one.
 SMALL = 1e-7
 MAX_CUTS = 60
 
 
 def minimise(risk: Risk, n_outputs: int, targets: Array | None = None) -> Array:
-    """Minimise R over constants, from 0; the smallest minimiser of a function of one number.
+    """Minimise R over constants, starting at 0; with one output, return the smallest minimiser.
 
-    A minimiser within rounding of a target is that target: there the loss has its kink, if it has one.
+    A minimiser within rounding of a target is replaced by that target: losses often have their kink there.
     """
     best = np.zeros(n_outputs)
     value = risk(best)[0]
@@ -45,7 +45,7 @@ def minimise(risk: Risk, n_outputs: int, targets: Array | None = None) -> Array:
 
 
 def _by_coordinates(risk: Risk, start: Array) -> Array:
-    """One coordinate after the other: all there is to do for a sum of losses of one output each."""
+    """Minimise one coordinate after the other: exact for a sum of losses of one output each."""
     found = start.copy()
     for k in range(len(start)):
 
@@ -59,7 +59,7 @@ def _by_coordinates(risk: Risk, start: Array) -> Array:
 
 
 def _root(slope: Callable[[float], float], start: float) -> float:
-    """Return the smallest x at which a non-decreasing slope is not negative; `start` if there is none."""
+    """Return the smallest x at which a non-decreasing slope is at least 0; `start` if there is none."""
     steepest = abs(slope(start))
 
     def negative(x: float) -> bool:
@@ -87,7 +87,7 @@ def _root(slope: Callable[[float], float], start: float) -> float:
 
 
 def _snap(found: Array, targets: Array | None) -> Array:
-    """Move to the nearest target where that is within rounding."""
+    """Replace numbers within rounding of a target by that target."""
     if targets is None or targets.shape[1:] not in ((1,), found.shape):
         return found
     nearest = np.take_along_axis(targets, np.abs(targets - found).argmin(axis=0)[None], axis=0)[0]
@@ -96,12 +96,12 @@ def _snap(found: Array, targets: Array | None) -> Array:
 
 
 def _smooth(risk: Risk, start: Array) -> Array:
-    """For smooth functionals."""
+    """Minimise a smooth objective."""
     return minimize(risk, start, jac=True, method="L-BFGS-B", options={"ftol": 1e-15, "gtol": 1e-11}).x
 
 
 def _cutting_planes(risk: Risk, start: Array) -> Array:
-    """For the others: the minimum of the cuts so far, in a box around the best point (Kelley 1960)."""
+    """Minimise an objective with kinks: minimise all cuts so far, near the best point (Kelley 1960)."""
     best, box = start, 1.0
     value, slope = risk(best)
     slopes, constants = [slope], [value - slope @ best]
@@ -127,7 +127,7 @@ def _cutting_planes(risk: Risk, start: Array) -> Array:
 
 
 def _within(step: Array, slopes: Array) -> Array:
-    """Return the part of a step along the slopes: where R does not change (all scores of softmax), stay."""
+    """Drop the part of a step along which R does not change, such as the same number for all classes."""
     _, sizes, directions = np.linalg.svd(slopes, full_matrices=False)
     directions = directions[sizes > SMALL * max(sizes[0], 1e-300)]
     return directions.T @ (directions @ step)

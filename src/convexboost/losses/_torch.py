@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from convexboost.core.space import Array, FunctionSpace
-from convexboost.losses._custom import CustomBoundLoss, CustomRows, CustomTotal
-from convexboost.losses._groups import Groups
+from convexboost.losses._custom import CustomLoss, CustomRows, CustomTotal
+from convexboost.losses._objective import BoundLoss
 
 
 def import_torch() -> Any:
@@ -26,40 +26,38 @@ def import_torch() -> Any:
 
 @dataclass(frozen=True, repr=False)
 class TorchLoss(CustomTotal):
-    """A loss per row or one number for all; the first value at the targets tells which."""
+    """A loss for each row, or one number for all."""
 
     user_method = "value"
 
-    def as_rows(self) -> TorchRows:
+    @property
+    def couples_rows(self) -> bool:  # type: ignore[override]
+        """Return what the user declares; without that, whether `value` asks for weights or groups."""
+        return bool(getattr(self.user, "couples_rows", self.asked))
+
+    def as_rows(self) -> TorchRows | None:
         """Return it as a loss of single rows."""
-        return TorchRows(self.user)
+        return None if self.couples_rows else TorchRows(self.user)
 
     def bind(
         self, y: Any, space: FunctionSpace, n_classes: int | None = None, groups: Any = None
-    ) -> CustomBoundLoss | Any:
-        """Bind it as a loss of single rows if that is what it returns."""
-        whole = super().bind(y, space, n_classes, groups)
-        F = np.zeros((space.n_samples, whole.n_outputs))
-        found = self._value(F, whole.y, whole.extras, gradient=False)
-        if found.shape == (len(F),) and not self.asked and found.ndim == 1:
-            return self.as_rows().bind(y, space, n_classes, Groups.of(groups))
-        return whole
+    ) -> BoundLoss:
+        """Bind it as a loss of single rows if that is what it returns at these targets."""
+        whole, rows = super().bind(y, space, n_classes, groups), self.as_rows()
+        if rows is None:
+            return whole
+        value = _tensor_of(self, _tensor(np.zeros((space.n_samples, whole.n_outputs))), whole.targets)
+        return rows.bind(y, space, n_classes) if value.shape == (space.n_samples,) else whole
 
     def evaluate_all(self, F: Array, y: Any, extras: dict[str, Any]) -> tuple[float, Array]:
         """Return R and the partial derivatives."""
-        at, value = self._value(F, y, extras, gradient=True)
+        at = _tensor(F, gradient=True)
+        value = _tensor_of(self, at, y, **extras)
         if value.numel() != 1:
             raise ValueError(
                 f"`value` of {self.name} must be one number or a loss per row, got shape {tuple(value.shape)}"
             )
         return float(value.detach()), _gradient(value.sum(), at)
-
-    def _value(self, F: Array, y: Any, extras: dict[str, Any], gradient: bool) -> Any:
-        at = _tensor(F, gradient)
-        value = self.user.value(at, _tensor(y), **{name: _tensor(x) for name, x in extras.items()})
-        if not hasattr(value, "detach"):
-            raise ValueError(f"`value` of {self.name} must return a torch tensor, got {type(value).__name__}")
-        return (at, value) if gradient else value
 
 
 @dataclass(frozen=True, repr=False)
@@ -68,17 +66,28 @@ class TorchRows(CustomRows):
 
     user_method = "value"
     thread_safe = False  # PyTorch has threads of its own
+    one_number = "declare `couples_rows = True` for one number of all rows"
 
-    def evaluate(self, F: Array, y: Any) -> tuple[Array, Array]:
+    def ask_rows(self, F: Array, y: Any) -> tuple[Array, Array]:
         """Differentiate the sum of the losses: a row's gradient is its own."""
         at = _tensor(F, gradient=True)
-        losses = self.user.value(at, _tensor(y))
+        losses = _tensor_of(self, at, y)
         return losses.detach().numpy(), _gradient(losses.sum(), at)
 
     def value(self, F: Array, y: Any) -> Array:
         """Return the losses alone."""
         with import_torch().no_grad():
-            return self.user.value(_tensor(F), _tensor(y)).numpy()
+            losses: Array = _tensor_of(self, _tensor(F), y).numpy()
+        self.check_losses(losses, F)
+        return losses
+
+
+def _tensor_of(loss: CustomLoss, at: Any, y: Any, **extras: Any) -> Any:
+    """Ask the user for the value."""
+    value = loss.user.value(at, _tensor(y), **{name: _tensor(x) for name, x in extras.items()})
+    if not hasattr(value, "detach"):
+        raise ValueError(f"`value` of {loss.name} must return a torch tensor, got {type(value).__name__}")
+    return value
 
 
 def _tensor(x: Any, gradient: bool = False) -> Any:

@@ -29,6 +29,14 @@ class CVaR(Reweighting):
 
     This is the tail of the convex loss, a surrogate, not of the 0/1 error: of that, the tail of a classifier
     is min(1, error/(1 − level)), so nothing that has more errors can have a better one (Zhai et al. 2021).
+
+    Parameters
+    ----------
+    loss : str, RowLoss or object
+        The row loss l: a name such as "quantile:0.9", a `RowLoss`, or a loss of your own.
+    level : float, default=0.9
+        The share of the rows, those with the smallest losses, that does not count: in [0, 1).
+
     """
 
     loss: Any

@@ -17,7 +17,14 @@ from convexboost.losses._pieces import Pieces
 
 @dataclass(frozen=True)
 class EpsilonInsensitive(RowLoss):
-    """l(f, y) = Σ_k max(0, |f_k − y_k| − ε).  Not smooth.  At the kinks: 0."""
+    """l(f, y) = Σ_k max(0, |f_k − y_k| − ε).  Not smooth.  At the kinks: 0.
+
+    Parameters
+    ----------
+    epsilon : float, default=0.1
+        The error ε up to which the loss is 0, in the unit of the targets.
+
+    """
 
     epsilon: float = 0.1
 

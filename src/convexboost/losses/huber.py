@@ -6,14 +6,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from convexboost.core.protocols import Constants
 from convexboost.core.space import Array, FunctionSpace
-from convexboost.losses import Loss, Pointwise, RowLoss, is_positive
+from convexboost.losses import Constants, Loss, Pointwise, RowLoss, is_positive
 
 
 @dataclass(frozen=True)
 class Huber(RowLoss):
-    """l(f, y) = Σ_k ½ r² where |r| ≤ δ, else δ (|r| − δ/2), r = f_k − y_k.  Smooth with constant 1."""
+    """l(f, y) = Σ_k ½ r² where |r| ≤ δ, else δ (|r| − δ/2), r = f_k − y_k.  Smooth with constant 1.
+
+    Parameters
+    ----------
+    delta : float, default=1.0
+        The error δ from which the loss is linear, in the unit of the targets.
+
+    """
 
     delta: float = 1.0
 

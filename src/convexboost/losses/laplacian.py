@@ -41,11 +41,22 @@ class Laplacian(Graph):
     """(strength/2) · Σ_e w_e ‖F_i − F_j‖² / Σ_e w_e, over edges e = (i, j): neighbours get similar scores.
 
     ``HalfSquared() + Laplacian(edges, 0.5)``: the quadratic form of the graph's Laplacian matrix (Belkin,
-    Niyogi and Sindhwani 2006).  Smooth.  The parameters are those of `TotalVariation`.
+    Niyogi and Sindhwani 2006).  Smooth.
+
+    Parameters
+    ----------
+    edges : (m, 2) array, or scipy sparse matrix
+        Row numbers, or labels of `groups`; `TotalVariation` says more.
+    strength : float, default=1.0
+        The factor of the term.
+    weights : (m,) array, optional
+        The weights w_e of the edges, not negative; all 1 if not given.  Not with a sparse matrix, which holds
+        the weights itself.
+
     """
 
     name: ClassVar[str] = "laplacian"
-    functional = SquaredDifferences
+    objective = SquaredDifferences
 
     def formula(self, f: str = "f") -> str:
         """Mean over the edges of ‖f_i − f_j‖², times half the strength."""

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,6 +19,12 @@ class Quantile(RowLoss):
     """l(f, y) = Σ_k max(q (y_k − f_k), (1 − q) (f_k − y_k)): its minimiser is the q-quantile.
 
     Not smooth.  At the kink: 0.
+
+    Parameters
+    ----------
+    quantile : float, default=0.5
+        The quantile q, between 0 and 1.
+
     """
 
     quantile: float = 0.5
@@ -27,7 +34,7 @@ class Quantile(RowLoss):
     has_best_constant = has_best_shifts = has_prox = has_support = has_pieces = True
 
     def __post_init__(self) -> None:
-        if not 0 < self.quantile < 1:
+        if not (isinstance(self.quantile, Real) and 0 < self.quantile < 1):
             raise ValueError(f"`quantile` must lie in (0, 1), got {self.quantile!r}")
 
     def formula(self, f: str = "f") -> str:

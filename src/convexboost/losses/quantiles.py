@@ -22,6 +22,12 @@ class Quantiles(RowLoss):
 
     Predictions are the sorted scores: quantiles that cross are put in order, which never raises this loss
     (Chernozhukov, Fernández-Val and Galichon 2010).  Not smooth.  At the kinks: 0.
+
+    Parameters
+    ----------
+    quantiles : sequence of float, default=(0.1, 0.5, 0.9)
+        The quantiles q_k, between 0 and 1 and increasing.
+
     """
 
     quantiles: Sequence[float] = (0.1, 0.5, 0.9)

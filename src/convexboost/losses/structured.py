@@ -39,8 +39,8 @@ class Structured(Loss):
         with margin 0: then the loss is convex and never negative.  A negative value, which only an oracle
         that missed the maximum can give, is an error.  At a kink any of the best outputs will do.
     bound : float, optional
-        What ‖counts − y_i‖ (all numbers squared, summed, square root) is at most: then the Lipschitz
-        constant is known, and with it the bounds that need one.
+        An upper bound of the Euclidean norm ‖counts − y_i‖.  With it the Lipschitz constant is known, and the
+        bounds that need one.
 
     Structures count equally, or ω_i is proportional to the mean sample weight of their rows: weight 2 for all
     rows of a structure is the structure twice.  All of them must be kept or left out together; early

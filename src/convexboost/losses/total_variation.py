@@ -45,9 +45,11 @@ class TotalVariation(Graph):
         sample weight, and edges with an end that has no rows do not take part.  A sparse matrix is an
         adjacency matrix: entry (i, j) is the weight of the edge between i and j.  Edges from a node to
         itself are no edges.
-    strength : float, default=1
+    strength : float, default=1.0
+        The factor of the term.
     weights : (m,) array, optional
-        Of the edges, not negative; not with a matrix, which holds them.
+        The weights w_e of the edges, not negative; all 1 if not given.  Not with a sparse matrix, which holds
+        the weights itself.
 
     Row numbers are lost when rows are left out: by `early_stopping`, cross-validation, zero sample weight.
     Give `groups` then (``groups=np.arange(len(X))`` and the edges as they are), and also with `X_val`.  A row
@@ -56,7 +58,7 @@ class TotalVariation(Graph):
     """
 
     name: ClassVar[str] = "total_variation"
-    functional = AbsoluteDifferences
+    objective = AbsoluteDifferences
 
     def formula(self, f: str = "f") -> str:
         """Mean over the edges of |f_i − f_j|, times the strength."""

@@ -26,8 +26,14 @@ class WorstGroup(Reweighting):
     sample weight.  At the kink, groups that tie share the subgradient.  Groups without rows (among those held
     out, say) do not take part.
 
-    With `smooth` μ it is μ log((1/G) Σ_g exp(R_g/μ)) instead (Nesterov 2005): smooth where the loss is, and
-    at most μ log G below the maximum.
+    Parameters
+    ----------
+    loss : str, RowLoss or object
+        The row loss: a name such as "quantile:0.9", a `RowLoss`, or a loss of your own.
+    smooth : float, optional
+        μ > 0 replaces the maximum by μ log((1/G) Σ_g exp(R_g/μ)) (Nesterov 2005): smooth where the loss is,
+        and at most μ log G below the maximum.
+
     """
 
     loss: Any
@@ -76,7 +82,7 @@ class GroupMaximum(Reweighted):
         return np.column_stack([self.rows.y, self.group])
 
     def take(self, rows: NDArray[np.int64], space: FunctionSpace) -> Self:
-        """Return the functional of some rows; every group is still there, with the weight it has."""
+        """Return the objective of some rows; every group is still there, with the weight it has."""
         return replace(super().take(rows, space), group=self.group[rows])
 
     def reweight(self, losses: Array) -> tuple[float, Array]:

@@ -164,9 +164,9 @@ def _curve(found: TwoPointRun, algorithm: str, slopes: tuple[float, float], data
     theorems = {"repeated": bounds.printed_5, "residual": bounds.printed_7}
     ours = {"repeated": bounds.theorem_h_a_priori, "residual": bounds.theorem_a_a_priori}
     if algorithm in theorems and T:
-        told = (1 / np.sqrt(t), distance, G, EDGE)
-        columns["printed_bound"] = np.append(np.nan, theorems[algorithm](*told).curve)
-        columns["bound"] = np.append(np.nan, ours[algorithm](*told).curve)
+        arguments = (1 / np.sqrt(t), distance, G, EDGE)
+        columns["printed_bound"] = np.append(np.nan, theorems[algorithm](*arguments).curve)
+        columns["bound"] = np.append(np.nan, ours[algorithm](*arguments).curve)
         facts["largest share of the printed bound"] = np.max(average / columns["printed_bound"][1:])
         facts["largest share of the bound"] = np.max(average / columns["bound"][1:])
     variant = "" if points[0, 0] == 1.0 else f"f₀ = {points[0, 0]:g}"

@@ -258,12 +258,12 @@ def study(quick: bool = False) -> Study:
 
 
 INTRO = """
-Somebody shows paths across a map; what does the ground cost, that these are the paths to take? A cost of
+Someone demonstrates paths across a map. Which costs of the ground make these the best paths? A cost of
 every cell is learned from what the cell looks like (how steep it is, where it faces, how far the water is),
 such that each demonstrated path is cheaper than every other path between the same ends, by a margin that
 grows with how far off the other path is. That is *maximum margin planning*. Its objective is convex and has
-kinks: a planner finds the best rival of each demonstration, and the subgradient says *dearer* along the
-rival, *cheaper* along the demonstration. Each weak learner is a network with five hidden units that is
+kinks: a planner finds the best rival of each demonstration, and the subgradient raises the cost along
+the rival and lowers it along the demonstration. Each weak learner is a network with five hidden units that is
 fitted to it. *Naive* boosting forgets what the network could not fit; *repeated* fits further networks to
 the rest before it moves; *residual* carries the rest over to the next round.
 
@@ -533,7 +533,7 @@ def _pictures(results: Results, plan: PlanningRuns, name: str) -> list[ImageFigu
             )
         )
     if found:
-        words = "Dark is dear. What the demonstrations were made with."
+        words = "Dark cells are expensive. The demonstrations were planned with these costs."
         draw = partial(_draw_costs, map, task.cost(map), paths[0])
         found.append(ImageFigure(f"{TITLES[name]}: hidden costs", draw, words))
     return found

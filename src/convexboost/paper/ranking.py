@@ -300,9 +300,9 @@ def verdicts(results: Results, plan: RankingRuns, measure: str = "disagreement")
     """Decide what can be asked of a ranking experiment; measure "disagreement_half": a tie is half wrong."""
     trios = {dataset: plan.trios(results, dataset) for dataset in plan.folds}
 
-    def over_folds(dataset: str, of: Callable[..., float], *told: Any) -> Array:
+    def over_folds(dataset: str, of: Callable[..., float], *rest: Any) -> Array:
         """Return a number for each fold; NaN where not all three curves are there."""
-        return np.array([of(trio, *told) if len(trio) == len(PAPER) else np.nan for trio in trios[dataset]])
+        return np.array([of(trio, *rest) if len(trio) == len(PAPER) else np.nan for trio in trios[dataset]])
 
     def typical(dataset: str, column: str) -> float:
         """Return the geometric mean of the ratio."""

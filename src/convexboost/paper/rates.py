@@ -32,6 +32,9 @@ class OneSided(Absolute):
     With 0 there, a step that hits the kink exactly would let naive boosting escape.
     """
 
+    has_best_constant = True
+    constants = Absolute.constants
+
     def evaluate(self, F: Array, y: Any) -> tuple[Array, Array]:
         """Return Σ |f − y| and ±1."""
         return np.abs(F - y).sum(axis=1), np.where(y <= F, 1.0, -1.0)

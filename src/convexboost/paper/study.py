@@ -81,8 +81,8 @@ class Unit:
     @property
     def fingerprint(self) -> str:
         """Return a short hash of the settings and the version of the library."""
-        told = json.dumps([plain(self.settings), convexboost.__version__], sort_keys=True)
-        return hashlib.sha256(told.encode()).hexdigest()[:10]
+        text = json.dumps([plain(self.settings), convexboost.__version__], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:10]
 
 
 class Progress:
@@ -258,16 +258,16 @@ def _settings(study: Study) -> Table:
 
 
 def _so_far(unit: Unit, records: list[Record]) -> Curve | None:
-    """Return what the watcher saw of a unit that was broken off."""
+    """Return the curve of a unit that was interrupted, from the records that were made."""
     if not records:
         return None
     history = {name: np.array([getattr(record, name) for record in records], float) for name in LABELS}
-    told = unit.settings
-    return Curve.of(history, str(told.get("dataset", "")), str(told.get("algorithm", unit.title)))
+    named = unit.settings
+    return Curve.of(history, str(named.get("dataset", "")), str(named.get("algorithm", unit.title)))
 
 
 def _why(error: Exception) -> str:
-    """Return the message; of an error that nobody expected also the place."""
+    """Return the message; for an unexpected error also the place."""
     if isinstance(error, OSError) and str(error):
         return str(error)
     last = traceback.extract_tb(error.__traceback__)[-1]
@@ -280,14 +280,14 @@ def _made() -> str:
 
 
 def _save(path: Path, unit: Unit, curve: Curve, state: UnitState) -> None:
-    told = {
+    kept = {
         "key": unit.key,
         "settings": plain(unit.settings),
         "seconds": state.seconds,
         "made": state.made,
         "curve": curve.json(),
     }
-    write_atomically(path, json.dumps(told, allow_nan=False))
+    write_atomically(path, json.dumps(kept, allow_nan=False))
 
 
 def _load(path: Path) -> tuple[Curve | None, UnitState]:

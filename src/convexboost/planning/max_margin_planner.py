@@ -137,7 +137,7 @@ class MaxMarginPlanner(NamedParts, BaseEstimator):
         demonstrations : sequence of sequences of Path
             The paths demonstrated on each map.
         maps_val, demonstrations_val : optional
-            To watch R on; "best" is then the best there.
+            Validation data: R is recorded there too, and "best" means best there.
 
         """
         with unchanged_on_error(self):
@@ -172,13 +172,15 @@ class MaxMarginPlanner(NamedParts, BaseEstimator):
             callbacks=self.callbacks or [],
             random_state=rng.randint(2**31),
         )
-        if result.kind == "interrupted" and len(result.records) == 1:  # there is nothing to keep
+        if result.stop.kind == "interrupted" and len(result.records) == 1:  # there is nothing to keep
             raise KeyboardInterrupt
-        if result.failed:
-            warnings.warn(f"{result.reason}. The best iterate is kept.", ConvergenceWarning, stacklevel=3)
+        if result.stop.is_failure:
+            warnings.warn(
+                f"{result.stop.message}. The best iterate is kept.", ConvergenceWarning, stacklevel=3
+            )
         self.model_: AdditiveModel = result.model
         self.history_ = result.history
-        self.stop_reason_, self.stop_kind_ = result.reason, result.kind
+        self.stop_kind_, self.stop_reason_ = result.stop
         self.best_round_ = result.best_round
         self.n_rounds_ = len(result.records) - 1
 

@@ -44,7 +44,7 @@ def write(report: Report, out: Path) -> Path:
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Replace a file in one step, so that nobody ever finds half of it."""
+    """Replace a file in one step, so that a reader never finds half of it."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         part.write_text(text, encoding="utf-8")
