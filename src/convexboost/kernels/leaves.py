@@ -33,4 +33,6 @@ def leaf_sums(
 
     parallel.run(task, len(columns), 2.0 * columns.size, n_threads)
     sums = found[0].merge(found[1:])
-    return np.column_stack([sums.masses(), sums.values()])
+    out = np.empty((n_leaves, 1 + columns.shape[1]))
+    out[:, 0], out[:, 1:] = sums.masses(), sums.values()
+    return out
