@@ -10,11 +10,11 @@ from convexboost.learners.stump import Stump
 
 FEATURES, CLASSES = 50, 5
 SCORES = 8 * CLASSES
-#: The codes, the scores and a little, half as much again.
-STUMPS = 1.5 * (FEATURES + SCORES + 16)
+#: The codes, the scores and a little (weights, row losses), three quarters more.
+STUMPS = 1.75 * (FEATURES + SCORES + 16)
 #: Codes, by rows and by columns; scores, subgradient and Δ, scores and subgradient that a refit tries, an
 #: envelope's gradient; Δ in whole numbers of 32 bits; a few numbers.
-TREES = 1.2 * (2 * FEATURES + 6 * SCORES + 4 * CLASSES + 32)
+TREES = 1.35 * (2 * FEATURES + 6 * SCORES + 4 * CLASSES + 32)
 #: From 10,000 rows one fold validates: both its parts are copies, and two thirds of the rows are trained on.
 FOLDS = 8 * FEATURES + 2 / 3 * TREES + 24
 

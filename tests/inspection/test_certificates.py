@@ -766,7 +766,7 @@ def test_stops_when_the_gap_is_small_enough():
 def test_stopping_at_a_gap_needs_something_to_certify():
     problem = make("absolute", "stumps", 0)
     for wrong in (0.0, -1.0, math.nan, "small"):
-        with pytest.raises(ValueError, match="`stop_when_gap_below` must be positive, got"):
+        with pytest.raises(ValueError, match="`stop_when_gap_below` must be positive or None, got"):
             train(problem, stop_when_gap_below=wrong)
 
     class Unbounded(Absolute):

@@ -114,7 +114,7 @@ def test_bad_parameters():
         ({"learner": "netwrk"}, "did you mean 'network'"),
         ({"learner": 3}, "`learner` must be a name, a learner or a scikit-learn estimator, got 3"),
         ({"n_rounds": -1}, "`n_rounds` must be"),
-        ({"max_weak_learners": 0}, "`max_weak_learners` must be positive or None, got 0"),
+        ({"max_weak_learners": 0}, "`max_weak_learners` must be a positive integer or None, got 0"),
         ({"l2": -1.0}, "`l2` must be"),
         ({"softness": 0.0}, "`softness` must be"),
         ({"algorithm": "newton"}, "`algorithm` must be one of"),

@@ -56,7 +56,8 @@ def settle(
     )
     options = _with_step(options, model, learner, loss, objective)
     finds_rounds = _finds_rounds(model, given, data, loss, learner)
-    if not (model._holds_out or finds_rounds):
+    # Where "auto" has nothing to validate with, the number waits for data where it has.
+    if not model._holds_out and (given.X_val is not None or not model._is_auto("early_stopping")):
         model._refuse("n_iter_no_change", f"`early_stopping`=True, got {model.early_stopping!r}")
     envelope = _envelope(model, learner, objective, options)
     return Settled(

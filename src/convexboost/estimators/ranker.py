@@ -94,7 +94,8 @@ class ConvexBoostRanker(BaseConvexBoost):
         The part of the rows that early_stopping=True holds out.
     n_iter_no_change : int, default=50
         Early stopping waits this many rounds for a better validation loss (`early_stopping_rounds`
-        elsewhere).  Another number than 50 raises where nothing stops early: early_stopping=True does.
+        elsewhere).  Another number than 50 raises with early_stopping=False, and with `X_val` unless
+        early_stopping=True.
     certificate : bool, default=False
         Compute how far from optimal the training objective can be at most: see `certificate_`.  With stumps
         and "additive" the bound holds for all sums of weak learners.  With trees and other learners it holds

@@ -29,7 +29,7 @@ class SparseBins(NamedTuple):
 
 def fixed_point_factor(largest: float) -> float:
     """Return a power of two that brings any mean of numbers up to `largest` just under 2^61."""
-    return float(np.ldexp(1.0, 61 - int(np.ceil(np.log2(largest))))) if largest > 0.0 else 1.0
+    return float(np.ldexp(1.0, min(61 - int(np.ceil(np.log2(largest))), 1000))) if largest > 0.0 else 1.0
 
 
 @kernel
