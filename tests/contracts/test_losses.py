@@ -107,8 +107,13 @@ def cases(has):
 
 
 def over(some):
-    """Run a test over some cases, each as `problem`."""
-    return pytest.mark.parametrize("problem", some, indirect=True, ids=str)
+    """Run a test over some cases, each as `problem`; equal weights are slow but for the first outputs."""
+
+    def marks(label, k, weights):
+        return [pytest.mark.slow] if weights == "uniform" and k != outputs(label)[0] else []
+
+    params = [pytest.param(case, marks=marks(*case), id=str(case)) for case in some]
+    return pytest.mark.parametrize("problem", params, indirect=True)
 
 
 @cache

@@ -23,7 +23,11 @@ WEIGHTS = ("uniform", "counted", "weighted")
 #: A user's code adds up rows here, in their order.
 BY_USERS = {"structured", "users total", "torch total"}
 CASES = [
-    pytest.param((spec, name, kind), id=f"{spec}-{name}-{kind}")
+    pytest.param(
+        (spec, name, kind),
+        id=f"{spec}-{name}-{kind}",
+        marks=[] if kind == "weighted" else [pytest.mark.slow],
+    )
     for spec in LOSSES
     if spec not in BY_USERS
     for name in LEARNERS
