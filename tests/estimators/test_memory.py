@@ -14,7 +14,7 @@ SCORES = 8 * CLASSES
 STUMPS = 1.75 * (FEATURES + SCORES + 16)
 #: Codes, by rows and by columns; scores, subgradient and Δ, scores and subgradient that a refit tries, an
 #: envelope's gradient; Δ in whole numbers of 32 bits; a few numbers.
-TREES = 1.35 * (2 * FEATURES + 6 * SCORES + 4 * CLASSES + 32)
+TREES = 1.5 * (2 * FEATURES + 6 * SCORES + 4 * CLASSES + 32)
 #: From 10,000 rows one fold validates: both its parts are copies, and two thirds of the rows are trained on.
 FOLDS = 8 * FEATURES + 2 / 3 * TREES + 24
 

@@ -20,6 +20,8 @@ from convexboost.core.protocols import Constants, Scores, Target
 
 Memory = dict[str, Any]
 
+#: A step shorter than this has lost digits, and changes nothing.
+SHORTEST = 1e-280
 #: `auto` doubles its first step while that multiplies the gain by at least this factor.
 DOUBLE = 1.1
 #: From round ENLARGE_FROM on `auto` may multiply the ensemble by ENLARGE, while more than the share
@@ -259,6 +261,8 @@ def search(scores: Scores, h: Direction, guess: float | None = None) -> float:
         high *= 2.0
     else:
         return high  # no minimum in sight
+    if high < SHORTEST:
+        return 0.0
     eta = float(brentq(slope, 0.0, high, xtol=1e-15 * high, rtol=1e-14))
     return eta if ray(-eta) < scores.value() else 0.0
 
