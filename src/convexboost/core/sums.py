@@ -120,7 +120,9 @@ class CellSums:
         As in `ExactSum.add`, a row whose weight is a count is exactly that many rows.  Other weights must not
         add up to more than about 1.
         """
-        cell, scale = np.asarray(cell, np.int32), 1.0 / self.unit if self.unit > 0.0 else 0.0
+        if math.isnan(self.unit):  # the sums are NaN whatever the columns
+            columns = columns[:, :0]
+        cell, scale = np.asarray(cell, np.int32), 1.0 / self.unit
         if len(weight) and not counted:
             self.mass_unit = MASS_UNIT
         _add_cells(cell, _contiguous(columns), weight, counted, scale, self.digits, self.mass)
