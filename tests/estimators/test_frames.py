@@ -370,7 +370,7 @@ def test_targets_are_numbers_not_times(kind):
 
 
 def test_only_categories_that_occur_count():
-    """Levels of a pandas column that no row has change nothing, whatever they are; missing ones are missing."""
+    """Levels of a pandas column that no row has change nothing, whatever they are."""
     labels = pd.Series(np.where(np.arange(N) % 5 == 0, None, LABELS), dtype=object)
     plain = (
         regressor(categorical_features=["when"]).fit(pandas_frame(labels), Y).predict(pandas_frame(labels))
