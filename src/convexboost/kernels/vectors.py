@@ -36,3 +36,19 @@ def _adder(words: int) -> Any:
 
 
 add_words, add_few_words = _adder(WORDS), _adder(FEW_WORDS)
+
+
+def _lowest(typing: Any, word: Any) -> Any:
+    """Return the number of the lowest bit that is set; the word must not be 0."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(types.uint64), generate
+
+
+def _lowest_plainly(word: Any) -> int:
+    return (int(word) & -int(word)).bit_length() - 1
+
+
+lowest_bit = _lowest_plainly if getattr(config, "DISABLE_JIT", 0) else intrinsic(_lowest)

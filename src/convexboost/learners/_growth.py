@@ -104,7 +104,7 @@ class Growth:
     ) -> None:
         self.operations = features.codes.shape[1] * rows.values.shape[1]  #: for each row of a histogram
         if n_threads > 1:
-            rules = rules._replace(max_rows=THREADED / self.operations)
+            rules = rules._replace(max_rows=max(THREADED / self.operations, float(rules.few)))
         self.features, self.rows, self.rules = features, rows, rules
         self.hists, self.n_threads = hists, n_threads
         self.nodes, self.masks = root(len(rows.order), rules.max_leaves)
@@ -122,7 +122,7 @@ class Growth:
             if large < 0:
                 return nodes[:n_nodes], self.masks[:n_nodes]
             feature = self.features.numbers[nodes["split"][large]]
-            new = divide(nodes, large, n_nodes, self._partition(large, feature), feature)
+            new = divide(nodes, large, n_nodes, self._partition(large, feature), feature, rules.few)
             n_nodes += 2
 
     def _add_histogram(self, node: int) -> None:
