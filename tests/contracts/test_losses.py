@@ -382,6 +382,7 @@ def test_evaluate_leaves_its_arguments_alone_and_returns_fresh_arrays(problem):
     np.testing.assert_array_equal(problem.y, y_before)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("weights", ["uniform", "weighted", "uneven"])
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 4))])
 @pytest.mark.parametrize(("label", "n_outputs"), [(label, k) for label in LOSSES for k in outputs(label)])

@@ -562,6 +562,7 @@ def test_constant_targets_and_inputs():
 WEIGHT = np.random.default_rng(4).integers(0, 4, N)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("learner", ["tree", "stump", "class_stump", "sign_stump", "stump:8"])
 @pytest.mark.parametrize("loss", [*REGRESSION, *CLASSIFICATION])
@@ -884,6 +885,7 @@ def test_l2_shrinks(loss, learner):
     assert lengths[-1] < 0.4 * lengths[0]
 
 
+@pytest.mark.one_in(3)
 @BOTH
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("loss", REGRESSION)

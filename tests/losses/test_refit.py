@@ -297,6 +297,7 @@ COUPLED = {
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", COUPLED)
 @pytest.mark.parametrize("decay", [0.7, 1.0])
 def test_coupled_rows_never_stall(name, decay):
