@@ -16,6 +16,7 @@ from convexboost.core.numbers import is_whole
 from convexboost.core.plain import Plain, ends_of, joined
 from convexboost.core.space import Array, FunctionSpace
 from convexboost.core.text import brief
+from convexboost.core.tolerances import BETTER
 from convexboost.kernels.hashing import fingerprints
 from convexboost.learners._bins import categorical_mask
 from convexboost.learners._dense import DenseHypothesis, DenseSet, RawInputs, RawMapper
@@ -26,8 +27,6 @@ from convexboost.learners._learner import Learner
 RIDGE, SILENT = 1e-10, 1e-15
 #: The first damping, as a share of the diagonal, and its factors after steps that succeed and that fail.
 DAMPING, EASE, TIGHTEN = 3.0, 0.5, 5.0
-#: An error that is smaller by less than this share is not smaller: rounding must not decide.
-GAIN = 1e-9
 #: The hidden layer is made of multiples of this.  Training a network enlarges errors of rounding, and
 #: boosting feeds them back; cut off after each step they do not grow, so that weight 2 is the row twice and
 #: the units of X and y do not matter.
@@ -372,7 +371,7 @@ class NetworkSet(DenseSet):
         best, damping = Fit(_rounded(start), rows), DAMPING
         for _ in range(options.n_steps):
             new = Fit(_rounded(best.inward + best.step(damping)), rows)
-            if new.error < (1 - GAIN) * best.error:
+            if new.error < (1 - BETTER) * best.error:
                 best, damping = new, damping * EASE
             else:
                 damping *= TIGHTEN
