@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from convexboost.core.atomic import unchanged_on_error
 from convexboost.core.space import Array, in_range
+from convexboost.core.sums import ExactSum
 from convexboost.core.text import shown
 from convexboost.core.tolerances import blocks
 from convexboost.estimators._base import BaseConvexBoost
@@ -289,7 +290,9 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
         labels, numbers = np.unique(column_or_1d(y), return_inverse=True)
         weight = np.ones(len(numbers)) if weight is None else weight
         if self.class_weight == "balanced":
-            totals = np.bincount(numbers, weight)
+            ends = np.cumsum(np.bincount(numbers))[:-1]
+            parts = np.split(np.asarray(weight)[np.argsort(numbers, kind="stable")], ends)
+            totals = np.array([float(ExactSum().add(part)) for part in parts])
             # A class without weight has no rows in the space.
             factors = totals.sum() / (np.count_nonzero(totals) * np.where(totals > 0.0, totals, 1.0))
         else:
