@@ -1,6 +1,6 @@
 """How good a ranking is: the share of pairs in the wrong order, and the discounted gain of the top.
 
-No model depends on these numbers.  They are sums of floats, whose last digits depend on the order of the rows.
+No model depends on these numbers: they are sums of floats, whose last digits depend on the order of rows.
 """
 
 from __future__ import annotations
