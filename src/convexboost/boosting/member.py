@@ -71,7 +71,7 @@ class Problem:
 class Member:
     """The run of an algorithm on one problem, round by round."""
 
-    def __init__(self, problem: Problem, options: Options, rng: np.random.Generator) -> None:
+    def __init__(self, problem: Problem, options: Options, rng: np.random.Generator, budget: float) -> None:
         objective, hypotheses = problem.objective, problem.hypotheses
         options.check(objective)
         start = problem.checked_start()
@@ -83,9 +83,7 @@ class Member:
         self.n_rows = len(hypotheses.inputs)
         self.tracker = BoundTracker(objective, hypotheses) if options.certifies else None
         self.model = AdditiveModel(start, hypotheses.mapper)
-        self.progress = State(
-            F, hypotheses, objective.n_outputs, options.step, rng, budget=options.weak_learners
-        )
+        self.progress = State(F, hypotheses, objective.n_outputs, options.step, rng, budget=budget)
         self.h: Direction = ZERO  #: the direction of the last round
         self.step = 0.0  #: its step
         self.zeros = 0  #: rounds without a direction, at the end

@@ -210,7 +210,10 @@ class Training:
         self.options, self.callbacks = options, callbacks
         rng = np.random.default_rng(options.random_state)
         rngs = [rng] if len(problems) == 1 else rng.spawn(len(problems))
-        self.members = [Member(problem, options, own) for problem, own in zip(problems, rngs, strict=True)]
+        self.members = [
+            Member(problem, options, own, options.weak_learners // len(problems))
+            for problem, own in zip(problems, rngs, strict=True)
+        ]
         self.has_validation = all(member.validation is not None for member in self.members)
         first = self.members[0]
         self._signature = {  #: what a state must have in common with this run

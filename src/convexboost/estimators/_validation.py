@@ -50,9 +50,11 @@ def folds_of_groups(X: Any, groups: Any, counts: NDArray[np.bool_]) -> Array | N
     _, distinct = np.unique(row + hash_entries(groups + 1.0, np.array([X.shape[1]])), return_index=True)
     content = np.zeros(n_groups, np.uint64)
     np.add.at(content, groups[distinct], row[distinct])  # distinct rows: one of weight 2 is the row twice
-    share, _ = deal(content, None)
+    found, copy_of = np.unique(content, return_inverse=True)  # copies of a group stay together
+    share = deal(found, None)[0][:, copy_of]
     share[:, ~counts] = 0.0
-    return share[:, groups] if np.count_nonzero(counts) >= MIN_GROUPS and share.any(axis=1).all() else None
+    enough = len(np.unique(copy_of[counts])) >= MIN_GROUPS and share.any(axis=1).all()
+    return share[:, groups] if enough else None
 
 
 def deal(content: Fingerprints, weight: Array | None) -> tuple[Array, int]:
