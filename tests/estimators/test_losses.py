@@ -143,7 +143,7 @@ def test_softmax_of_two_classes_is_the_same_model_with_one_output(options, cance
     """Trees, leaf values, probabilities: a rate means the same as with an output per class."""
     X, y = cancer
     one, two = (
-        ConvexBoostClassifier(loss, n_rounds=20, early_stopping=False, random_state=0, **options).fit(X, y)
+        ConvexBoostClassifier(loss, n_rounds=10, early_stopping=False, random_state=0, **options).fit(X, y)
         for loss in ("softmax", TwoOutputs())
     )
     assert (len(one.model_.start), len(two.model_.start)) == (1, 2)
