@@ -461,7 +461,7 @@ def test_stopped_pickled_and_resumed_gives_the_same_bits(algorithm, l2, max_tabl
     stopped.round()
     resumed.restore(pickle.loads(state))
     resumed.run()
-    np.testing.assert_array_equal(resumed.progress.F.F, whole.progress.F.F)
+    np.testing.assert_array_equal(resumed.members[0].progress.F.F, whole.members[0].progress.F.F)
     np.testing.assert_equal(
         *([{**asdict(record), "seconds": 0.0} for record in t.records] for t in (resumed, whole))
     )

@@ -291,7 +291,7 @@ def test_torch_forms():
     assert as_loss(TorchAbsolute()).as_rows() is not None
     assert as_loss(TorchSquare()).as_rows() is None
     model = ConvexBoostRegressor(TorchAbsolute(), n_rounds=3).fit(*load_diabetes(return_X_y=True))
-    assert model.validation_curve_ is not None  # rows are held out, as for a loss of single rows
+    assert model.n_members_ == 3  # rows are held out, as for a loss of single rows
     assert pickle.loads(pickle.dumps(model)).n_rounds_ == 3
 
 
@@ -314,14 +314,14 @@ def test_one_number_of_torch_without_weights_can_be_declared():
     assert as_loss(Declared()).couples_rows
 
 
-def test_a_total_may_declare_that_rows_are_not_coupled():
+def test_a_total_may_declare_that_rows_belong_together():
     class Declared(MyTotalAbsolute):
-        couples_rows = False
+        splits_rows = False
 
     X, y = load_diabetes(return_X_y=True)
-    for loss, splits in ((MyTotalAbsolute(), False), (Declared(), True)):
+    for loss, splits in ((MyTotalAbsolute(), True), (Declared(), False)):
         model = ConvexBoostRegressor(loss, n_rounds=3).fit(X, y)
-        assert (model.validation_curve_ is not None) == splits
+        assert (model.n_members_ > 1) == splits
 
 
 def test_torch_is_asked_for_by_name_where_it_is_missing(monkeypatch):

@@ -29,8 +29,6 @@ class Defaults:
     decay: float = 1.0
     #: The width of the Moreau envelope by task, for losses with kinks whose leaves are refitted.
     envelopes: Mapping[str, float] = field(default_factory=dict)
-    #: Whether validation in folds chooses the number of rounds.
-    finds_rounds: bool = False
 
 
 class Learner(Parameters, ABC):

@@ -88,6 +88,14 @@ class Loss(Parameters, ABC):
         return any(term.reweights for term in self.terms)
 
     @property
+    def splits_rows(self) -> bool:
+        """Return whether some of the rows, or of the groups, can be held out.
+
+        The loss of a part of the rows must then be the loss on these rows; it may not refer to others.
+        """
+        return all(term.splits_rows for term in self.terms)
+
+    @property
     def one_target(self) -> bool:
         """Return whether there is one target per row however many outputs the model has."""
         return any(term.one_target for term in self.terms)
