@@ -600,7 +600,7 @@ DECLARED = {
     "hinge": "best_constant best_shifts lipschitz minimum pieces prox support",
     "huber": "best_constant lipschitz minimum prox smoothness",
     "laplacian": "minimum smoothness takes_groups",
-    "logistic": "best_constant curvatures link lipschitz minimum smoothness",
+    "logistic": "best_constant curvatures link lipschitz minimum newton_steps smoothness",
     "multiclass_hinge": "best_constant lipschitz minimum pieces prox support",
     "poisson": "best_constant curvatures link minimum positive_only prox",
     "quantile": "best_constant best_shifts lipschitz minimum pieces prox support",
@@ -624,6 +624,7 @@ def declared(problem):
     if problem.is_row_wise:
         flags += ["has_prox", "has_support", "has_pieces", "has_curvatures", "has_best_shifts"]
         flags += ["has_best_constant", "couples_outputs"]
+        found["newton_steps"] = loss.newton_steps if loss.newton_steps != 1.0 else None
     else:
         found["pieces"] = objective.has_pieces or None
         found["best_constant"] = type(objective).start is not BoundLoss.start or None

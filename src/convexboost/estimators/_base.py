@@ -55,6 +55,8 @@ class BaseConvexBoost(EstimatorInput):
         loss, learner = copy.copy(self._loss()), copy.copy(self._learner())
         self._check_combinations(learner, given.X_val is not None)
         data = self._read(given, loss)
+        if not learner.needs_output_per_class:
+            loss = loss.for_classes(data.n_classes)
         objective = guarded(first_objective(self, data, loss), loss)
         settled = settle(self, given, data, objective, loss, learner)
         parts = self._parts(data, settled) if settled.cross_fits else None

@@ -265,4 +265,5 @@ def check_offset(offset: Any, n_samples: int) -> Array:
 
 def check_columns(offset: Array | None, n_outputs: int) -> None:
     if offset is not None and offset.shape[1] != n_outputs:
-        raise ValueError(f"`offset` must have {n_outputs} columns, got {offset.shape[1]}")
+        columns = "1 column" if n_outputs == 1 else f"{n_outputs} columns"
+        raise ValueError(f"`offset` must have {columns}, got {offset.shape[1]}")

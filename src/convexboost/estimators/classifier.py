@@ -42,8 +42,9 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
     ----------
     loss : str, Loss or object, default="softmax"
         What is minimised.  "softmax" gives probabilities (`predict_proba`); "multiclass_hinge" (Crammer and
-        Singer) does not.  For two classes also "logistic", "exponential", "hinge", "squared_hinge".  Or a
-        `Loss`, or an object of your own (docs/add-a-loss.md).
+        Singer) does not.  For two classes "softmax" is "logistic", with one score, the log-odds; others for
+        two classes are "exponential", "hinge", "squared_hinge".  Or a `Loss`, or an object of your own
+        (docs/add-a-loss.md).
     learner : str, learner or scikit-learn estimator, default="tree"
         The weak learner.  "tree" grows decision trees; ``Tree(max_leaves=31, max_depth=6,
         min_samples_leaf=20, subsample=0.8, colsample_bytree=0.8, reg_lambda=1.0, monotone_constraints={"age":
@@ -138,7 +139,7 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
     model_ : AdditiveModel
         The start and the weak learners with their weights.
     loss_ : Loss
-        The loss that `loss` stands for.
+        The loss that `loss` stands for: `Logistic` for "softmax" with two classes.
     constants_ : Constants
         What is known of the training objective: its minimum, smoothness, Lipschitz constant, strong
         convexity.
@@ -230,8 +231,9 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
     ) -> ConvexBoostClassifier:
         """Fit to class labels of any kind.
 
-        `offset` is a fixed score per row and class; training then starts from it, not from the best constant,
-        and predictions are what was learned on top of it.  `groups` is a label per row, for losses that know
+        `offset` is a fixed score per row and class; per row where two classes have one score, as with all
+        losses but "multiclass_hinge".  Training then starts from it, not from the best constant, and
+        predictions are what was learned on top of it.  `groups` is a label per row, for losses that know
         groups; `groups_val` the same for `X_val`.
         """
         with unchanged_on_error(self):
@@ -239,7 +241,10 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
         return self
 
     def decision_function(self, X: Any) -> Array:
-        """Return the scores (n_samples, n_classes); for two classes the difference, (n_samples,)."""
+        """Return the scores (n_samples, n_classes); for two classes one score, (n_samples,).
+
+        It is positive where the second class is predicted: with "softmax" the log-odds.
+        """
         return _decision(self._scores(X))
 
     def predict(self, X: Any) -> NDArray[Any]:
