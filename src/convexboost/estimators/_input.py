@@ -62,6 +62,13 @@ class Rows(NamedTuple):
         """Return some of the rows."""
         return Rows(*(None if part is None else part[which] for part in self))  # type: ignore[arg-type]
 
+    def weighed(self, share: Array) -> Rows:
+        """Return the rows with these shares of their weights, without those that have none."""
+        rows = self.take(some := share > 0.0)
+        if (share[some] == 1.0).all():
+            return rows
+        return rows._replace(weight=share[some] if rows.weight is None else rows.weight * share[some])
+
     def bind(self, loss: Loss, n_classes: int | None) -> BoundLoss:
         """Make the objective on these rows."""
         return loss.bind(self.y, FunctionSpace.of(self.X.shape[0], self.weight), n_classes, self.groups)
@@ -258,4 +265,5 @@ def check_offset(offset: Any, n_samples: int) -> Array:
 
 def check_columns(offset: Array | None, n_outputs: int) -> None:
     if offset is not None and offset.shape[1] != n_outputs:
-        raise ValueError(f"`offset` must have {n_outputs} columns, got {offset.shape[1]}")
+        columns = "1 column" if n_outputs == 1 else f"{n_outputs} columns"
+        raise ValueError(f"`offset` must have {columns}, got {offset.shape[1]}")
