@@ -10,6 +10,7 @@ from convexboost.kernels.trees import (
     LARGEST,
     NARROW,
     Features,
+    Room,
     Rows,
     Rules,
     add_histogram,
@@ -20,7 +21,6 @@ from convexboost.kernels.trees import (
     n_columns,
     n_slots,
     partition,
-    room,
     root,
 )
 from convexboost.kernels.vectors import FEW_WORDS, WORDS
@@ -55,10 +55,11 @@ def split(hist, features, V, rules, number=0, order=None):
     order = np.arange(len(V), dtype=np.int32) if order is None else order
     rows, (nodes, masks) = Rows(V, order, np.empty_like(order)), root(len(V), number + 2)
     nodes["end"] = len(V)
-    few, total = room(rows, max(len(V), 1)), V.sum(axis=0).astype(float)
-    few.values[:, : len(V)] = V[order].T
-    gain, feature = find_split(hist, few, features, total, rules, nodes, number, masks[number])
-    assert not few.table.any()
+    total = V.sum(axis=0).astype(float)
+    room = Room.of(0, 0, V.shape[1], max(len(V), 1))._replace(hists=hist[None])
+    room.values[:, : len(V)] = V[order].T
+    for _ in range(2):  # the second time in a room that was used
+        gain, feature = find_split(room, features, rows, total, rules, nodes, number, masks[number])
     return gain, feature, masks[number]
 
 
@@ -251,14 +252,15 @@ def test_growing_in_one_go_or_with_pauses(binned, n_outputs):
     found = []
     for max_rows, few in ((np.inf, 0), (0.0, 0), (np.inf, 20)):
         rows, (nodes, masks) = all_rows(V), root(n, max_leaves)
-        hists = np.full((n_slots(n, max_leaves, few), 3 << 8, width), 7, np.int32)
+        room = Room.of(n_slots(n, max_leaves, few), 3 << 8, width, few)
+        room.hists[:] = 7
         n_nodes, new, pauses = 1, 0, 0
         while new >= 0:
             if max_rows == 0.0:
                 some = rows.order[nodes["begin"][new] : nodes["end"][new]]
-                hists[nodes["slot"][new]] = histogram(codes, binned.offsets, V, some)
+                room.hists[nodes["slot"][new]] = histogram(codes, binned.offsets, V, some)
             rules = rules._replace(max_rows=max_rows, few=few)
-            n_nodes, large = grow(features, rows, nodes, masks, hists, rules, n_nodes, new)
+            n_nodes, large = grow(features, rows, nodes, masks, room, rules, n_nodes, new)
             new = -1
             if large >= 0:
                 begin, end = nodes["begin"][large], nodes["end"][large]
@@ -268,7 +270,7 @@ def test_growing_in_one_go_or_with_pauses(binned, n_outputs):
                 new = divide(nodes, large, n_nodes, middle, feature, few)
                 n_nodes += 2
             pauses += 1
-        assert nodes["slot"].max() < len(hists) - 1
+        assert nodes["slot"].max() < len(room.hists) - 1
         nodes["slot"] = 0  # where histograms were kept does not matter
         found.append((nodes[:n_nodes], masks[:n_nodes], rows.order))
         assert pauses == (1 if max_rows > 0 else max_leaves)

@@ -17,7 +17,15 @@ from convexboost.core.space import MOST_COUNTS
 from convexboost.core.tolerances import BETTER
 from convexboost.kernels.compiling import kernel
 from convexboost.kernels.hashing import draw
-from convexboost.kernels.vectors import FEW_WORDS, WORDS, add_few_words, add_words, lowest_bit
+from convexboost.kernels.vectors import (
+    FEW_WORDS,
+    WORDS,
+    add_few_words,
+    add_pair,
+    add_words,
+    lowest_bit,
+    read_pair,
+)
 
 #: Rows whose codes and values are copied next to each other: they stay in the cache for all features.
 BLOCK = 256
@@ -27,6 +35,7 @@ NARROW = 16
 SMALL = 8192
 #: Features whose codes are copied together for a small node.
 CHUNK = 64
+NO_BITS = np.uint64(0)
 #: All weights, and all weights times targets, add up to at most this: a sum has 32 bits.
 LARGEST = MOST_COUNTS
 
@@ -103,7 +112,7 @@ def n_columns(n_outputs: int) -> int:
 # -- histograms ----------------------------------------------------------------------------------------
 
 
-@kernel
+@kernel(inline="always")
 def _add_row(out, to, values, at, width):
     """out.flat[to : to + width] += values.flat[at : at + width]."""
     if width == FEW_WORDS:
@@ -113,7 +122,7 @@ def _add_row(out, to, values, at, width):
             add_words(out, to + k, values, at + k)
 
 
-@kernel
+@kernel(inline="always")
 def _add_pairs(codes, shift, V, order, begin, end, out):
     """Do what `add_histogram` does, for one output.
 
@@ -121,15 +130,14 @@ def _add_pairs(codes, shift, V, order, begin, end, out):
     have 31 bits, so nothing is carried from one half to the other.  Two rows at a time, because the additions
     for one do not wait for the other.
     """
-    pairs, sums = V.view(np.int64), out.view(np.int64)
     for i in range(np.uint64(begin), np.uint64(end), np.uint64(2)):
         is_last = i + np.uint64(1) == np.uint64(end)
         m = np.uint64(order[i])
         n = m if is_last else np.uint64(order[i + np.uint64(1)])
-        v, w = pairs[m, 0], np.int64(0) if is_last else pairs[n, 0]
+        v, w = read_pair(V, m), np.int64(0) if is_last else read_pair(V, n)
         for j in range(np.uint64(codes.shape[1])):
-            sums[(j << shift) | np.uint64(codes[m, j]), 0] += v
-            sums[(j << shift) | np.uint64(codes[n, j]), 0] += w
+            add_pair(out, (j << shift) | np.uint64(codes[m, j]), v)
+            add_pair(out, (j << shift) | np.uint64(codes[n, j]), w)
 
 
 @kernel
@@ -140,8 +148,10 @@ def add_histogram(features, rows, begin, end, out):
     if width == 2 and n_features < NARROW:
         _add_pairs(codes, shift, V, order, begin, end, out)
         return
-    block, plain = np.empty((BLOCK, n_features), np.uint8), np.arange(BLOCK, dtype=np.int32)
+    block, plain = np.empty((BLOCK, n_features), np.uint8), np.empty(BLOCK, np.int32)
     values = np.empty((BLOCK, width), np.int32)
+    for i in range(BLOCK):
+        plain[i] = i
     for start in range(begin, end, BLOCK):
         size = np.uint64(min(BLOCK, end - start))
         for i in range(size):  # copied first: the loads do not wait for each other
@@ -170,53 +180,72 @@ def add_histogram(features, rows, begin, end, out):
 # -- few rows ------------------------------------------------------------------------------------------
 
 
-class Few(NamedTuple):
-    """Room for a node of few rows: a copy of them, and sums of one feature at a time."""
+class Room(NamedTuple):
+    """Where splits are searched; kept from one tree to the next."""
 
-    rows: Any  #: `Rows`
+    hists: Any  #: int32, (n_slots or 1, rows of a histogram, width)
+    # For one feature at a time:
+    left: Any  #: float64, (width,): the sum of the bins that go left
+    bins: Any  #: int64: in the order in which they are cut
+    key: Any  #: float64: by which categories are sorted
+    plain: Any  #: int64: 0, 1, 2, …
+    pairs: Any  #: int64: sums of bins
+    scores: Any  #: float64: of cuts
+    # For a node of few rows:
     codes: Any  #: uint8, (CHUNK, n_rows): the bins of some features, column by column
     values: Any  #: int32, (width, n_rows): weights and targets, column by column
     chosen: Any  #: int32: −1 for the rows that are summed, 0 for the others
-    table: Any  #: int32, (256, width): the histogram of a feature; 0 between two uses
+    table: Any  #: int32, (256, width): the histogram of a feature
+    used: Any  #: int64: the bins of `table` that are not 0; the last entry is their number
     sides: Any  #: int32, (2, width): the sum of the rows that go left, and of those with missing values
 
+    @classmethod
+    def of(cls, n_slots: int, n_bins: int, width: int, few: int) -> Room:
+        """Return room for so many histograms, and for nodes of so few rows."""
+        return cls(
+            np.zeros((n_slots or 1, n_bins if n_slots else 0, width), np.int32),
+            np.empty(width),
+            np.empty(257, np.int64),
+            np.empty(257),
+            np.arange(257),
+            np.empty(257, np.int64),
+            np.empty(257),
+            np.empty((CHUNK, few + CHUNK), np.uint8),
+            np.empty((width, few), np.int32),
+            np.empty(few, np.int32),
+            np.zeros((256, width), np.int32),
+            np.zeros(257, np.int64),
+            np.zeros((2, width), np.int32),
+        )
+
 
 @kernel
-def room(rows, n_rows):
-    """Return room for nodes of at most this many rows."""
-    width = rows.values.shape[1]
-    codes, values = np.empty((CHUNK, n_rows + CHUNK), np.uint8), np.empty((width, n_rows), np.int32)
-    chosen, table = np.empty(n_rows, np.int32), np.zeros((256, width), np.int32)
-    return Few(rows, codes, values, chosen, table, np.zeros((2, width), np.int32))
-
-
-@kernel
-def _copy_values(few, begin, end, total):
+def _copy_values(room, rows, begin, end, total):
     """Copy weights and targets, and add them up."""
-    order, V = few.rows.order, few.rows.values
+    order, V = rows.order, rows.values
     for k in range(np.uint64(len(total))):
         sum_ = np.int64(0)
         for i in range(np.uint64(end - begin)):
             value = V[np.uint64(order[np.uint64(begin) + i]), k]
-            few.values[k, i] = value
+            room.values[k, i] = value
             sum_ += value
         total[k] = sum_
 
 
 @kernel
-def _copy_codes(few, codes, begin, end, first):
+def _copy_codes(room, codes, order, begin, end, first):
     """Copy the bins of up to CHUNK features."""
-    order, count = few.rows.order, np.uint64(min(CHUNK, codes.shape[1] - first))
+    count = np.uint64(min(CHUNK, codes.shape[1] - first))
     for i in range(np.uint64(end - begin)):
         n = np.uint64(order[np.uint64(begin) + i])
         for j in range(count):
-            few.codes[j, i] = codes[n, np.uint64(first) + j]
+            room.codes[j, i] = codes[n, np.uint64(first) + j]
 
 
 @kernel
-def _extent(few, at, size, missing):
+def _extent(room, at, size, missing):
     """Return the first and the last bin that hold rows, without the missing one, and whether that does."""
-    low, high, codes = np.uint8(missing), np.uint8(0), few.codes
+    low, high, codes = np.uint8(missing), np.uint8(0), room.codes
     for i in range(np.uint64(size)):
         low, high = min(low, codes[at, i]), max(high, codes[at, i])
     some, last = np.int64(high) == missing, np.int32(high)
@@ -229,9 +258,9 @@ def _extent(few, at, size, missing):
 
 
 @kernel
-def _sum_chosen(few, size, side):
+def _sum_chosen(room, size, side):
     """Write the sum of the rows that are chosen."""
-    values, chosen, sides = few.values, few.chosen, few.sides
+    values, chosen, sides = room.values, room.chosen, room.sides
     for k in range(np.uint64(len(values))):
         sum_ = np.int32(0)
         for i in range(np.uint64(size)):
@@ -240,63 +269,61 @@ def _sum_chosen(few, size, side):
 
 
 @kernel
-def _draw_sides(few, at, size, missing, place):
+def _draw_sides(room, at, size, missing, place):
     """Draw a cut and write the sums of its sides; return the last bin that goes left, −1 if there is none.
 
     Where all rows but those with missing values are in one bin, they go left.
     """
-    low, high, some = _extent(few, at, size, missing)
+    low, high, some = _extent(room, at, size, missing)
     if low > high or (low == high and not some):
         return -1
     cut = low + int(place * (high - low)) if low < high else missing - 1
-    codes, chosen, top = few.codes, few.chosen, np.uint8(cut)
+    codes, chosen, top = room.codes, room.chosen, np.uint8(cut)
     for i in range(np.uint64(size)):
         chosen[i] = -np.int32(codes[at, i] <= top)
-    _sum_chosen(few, size, np.uint64(0))
-    few.sides[1, 0] = 0
+    _sum_chosen(room, size, np.uint64(0))
+    room.sides[1, 0] = 0
     if some:
         for i in range(np.uint64(size)):
             chosen[i] = -np.int32(codes[at, i] == np.uint8(missing))
-        _sum_chosen(few, size, np.uint64(1))
+        _sum_chosen(room, size, np.uint64(1))
     return cut
 
 
 @kernel
-def _tabulate(few, codes, begin, end, feature, bins):
-    """Make the histogram of one feature; return how many bins hold rows, which `bins` receives in order."""
-    order, V, words = few.rows.order, few.rows.values, np.zeros(4, np.uint64)
-    width = V.shape[1]
+def _tabulate(room, codes, rows, begin, end, feature):
+    """Make the histogram of one feature; return how many bins hold rows: `room.used` receives them."""
+    order, V, table, used = rows.order, rows.values, room.table, room.used
+    width, j, count = V.shape[1], np.uint64(feature), 0
+    for i in range(used[256]):
+        for k in range(width):
+            table[used[i], k] = 0
+    w0, w1, w2, w3 = NO_BITS, NO_BITS, NO_BITS, NO_BITS
     for i in range(begin, end):
         n = np.uint64(order[i])
-        c = np.uint64(codes[n, np.uint64(feature)])
-        words[c >> np.uint64(6)] |= np.uint64(1) << (c & np.uint64(63))
+        c = np.uint64(codes[n, j])
+        part, bit = c >> np.uint64(6), np.uint64(1) << (c & np.uint64(63))
+        w0 |= bit if part == np.uint64(0) else NO_BITS
+        w1 |= bit if part == np.uint64(1) else NO_BITS
+        w2 |= bit if part == np.uint64(2) else NO_BITS
+        w3 |= bit if part == np.uint64(3) else NO_BITS
         if width == 2:
-            few.table[c, 0] += V[n, 0]
-            few.table[c, 1] += V[n, 1]
+            add_pair(table, c, read_pair(V, n))
         else:
-            _add_row(few.table, c * np.uint64(width), V, n * np.uint64(width), width)
-    count = 0
-    for w in range(4):
-        word = words[w]
-        while word != np.uint64(0):
-            bins[count] = 64 * w + lowest_bit(word)
+            _add_row(table, c * np.uint64(width), V, n * np.uint64(width), width)
+    for first, word in ((0, w0), (64, w1), (128, w2), (192, w3)):
+        while word != NO_BITS:
+            used[count] = first + lowest_bit(word)
             word &= word - np.uint64(1)
             count += 1
+    used[256] = count
     return count
-
-
-@kernel
-def _clear(few, bins, size):
-    """Make the table 0 again."""
-    for i in range(size):
-        for k in range(few.table.shape[1]):
-            few.table[bins[i], k] = 0
 
 
 # -- splits --------------------------------------------------------------------------------------------
 
 
-@kernel
+@kernel(inline="always")
 def _sorted_bins(table, bins, key):
     """Sort the bins of categories by their means, and return how many there are.
 
@@ -344,19 +371,19 @@ def _sorted_bins(table, bins, key):
     return count
 
 
-@kernel
+@kernel(inline="always")
 def _goes_left(mask, b):
     """Return whether a bin is in the set."""
     return (mask[b >> 6] >> np.uint64(b & 63) & np.uint64(1)) > np.uint64(0)
 
 
-@kernel
+@kernel(inline="always")
 def _send_left(mask, b):
     """Put a bin into the set."""
     mask[b >> 6] |= np.uint64(1) << np.uint64(b & 63)
 
 
-@kernel
+@kernel(inline="always")
 def _is_monotone(left, total, l2, sign, tie):
     """Return whether the leaf values move by `sign` from left to right, in every output.
 
@@ -369,7 +396,7 @@ def _is_monotone(left, total, l2, sign, tie):
     return True
 
 
-@kernel
+@kernel(inline="always")
 def _draw_cut(table, bins, count, place):
     """Return a cut between the first and the last bin that hold rows, −1 if there are no two such bins."""
     first, last = 0, count - 1
@@ -380,7 +407,7 @@ def _draw_cut(table, bins, count, place):
     return first + int(place * (last - first)) if first < last else -1
 
 
-@kernel
+@kernel(inline="always")
 def _write_mask(found, missing, missing_left, total, mask):
     """Send bins left, and decide where bins go that have no rows in this node.
 
@@ -437,10 +464,10 @@ def _scan_one(cuts, left, total, base, rules, best, pairs, scores):
     """
     table, bins, size, sign, only = cuts
     least, l2, weight, sum_ = rules.min_weight, rules.l2, total[0], total[1]
-    rows, pair = table.view(np.int64), np.int64(left[1]) << 32 | np.int64(left[0])
+    pair = np.int64(left[1]) << 32 | np.int64(left[0])
     first, last = (0, size) if only < 0 else (only, only + 1)
     for i in range(last):
-        pair += rows[np.uint64(bins[np.uint64(i)]), np.uint64(0)]
+        pair += read_pair(table, bins[np.uint64(i)])
         pairs[np.uint64(i)] = pair
     while first < last and np.int32(pairs[first]) < least:
         first += 1
@@ -494,7 +521,7 @@ def _scan(cuts, left, total, base, rules, best):
 
 
 @kernel
-def find_split(hist, few, features, total, rules, nodes, node, mask):
+def find_split(room, features, rows, total, rules, nodes, node, mask):
     """Return the gain and the feature of a node's best split; `mask` receives the bins that go left.
 
     A numeric split sends a prefix of the bins left and the missing values to the better side.  A categorical
@@ -511,29 +538,26 @@ def find_split(hist, few, features, total, rules, nodes, node, mask):
     for k in range(1, width):
         base += total[k] * total[k]
     base /= total[0] + rules.l2
-    left = np.empty(width)
-    bins, key = np.empty(257, np.int64), np.empty(257)
-    plain, pairs, scores, n_used = np.arange(257), np.empty(257, np.int64), np.empty(257), 0
+    left, bins, plain, hist = room.left, room.bins, room.plain, room.hists[max(nodes["slot"][node], 0)]
     for j in range(len(n_bins)):
         last, is_category = n_bins[j] - 1, features.categorical[j]
-        table, order, count, lost, only, top = few.table, plain, last, last, -1, -1
+        table, order, count, lost, only, top = room.table, plain, last, last, -1, -1
         if has_few and rules.is_random and not is_category:
             if j >= copied:
                 copied = j - j % CHUNK + CHUNK
-                _copy_codes(few, codes, begin, end, copied - CHUNK)
-            top = _draw_sides(few, np.uint64(j % CHUNK), end - begin, last, draw(rules.seed, node, j))
+                _copy_codes(room, codes, rows.order, begin, end, copied - CHUNK)
+            top = _draw_sides(room, np.uint64(j % CHUNK), end - begin, last, draw(rules.seed, node, j))
             if top < 0:
                 continue
-            table, lost, only, count = few.sides, 1, 0, 2 if top < last - 1 else 1
+            table, lost, only, count = room.sides, 1, 0, 2 if top < last - 1 else 1
         elif has_few:
-            _clear(few, bins, n_used)
-            n_used = _tabulate(few, codes, begin, end, j, bins)
-            order, count = bins, n_used - 1 if table[last, 0] > 0 else n_used
+            order, count = room.used, _tabulate(room, codes, rows, begin, end, j)
+            count -= table[last, 0] > 0
         else:
             first = j << np.int64(features.shift)
             table = hist[first : first + n_bins[j]]
         if is_category:
-            order, count = bins, _sorted_bins(table[: n_bins[j]], bins, key)
+            order, count = bins, _sorted_bins(table[: n_bins[j]], bins, room.key)
         has_missing = table[lost, 0] > 0 and not is_category
         if rules.is_random and only < 0:
             only = _draw_cut(table, order, count, draw(rules.seed, node, j))
@@ -547,7 +571,7 @@ def find_split(hist, few, features, total, rules, nodes, node, mask):
             size = count if has_missing and side == 0 else count - 1
             cuts = _Cuts(table, order, size, features.monotone[j], only)
             if width == 2:
-                gain, cut = _scan_one(cuts, left, total, base, rules, best_gain, pairs, scores)
+                gain, cut = _scan_one(cuts, left, total, base, rules, best_gain, room.pairs, room.scores)
             else:
                 gain, cut = _scan(cuts, left, total, base, rules, best_gain)
             if cut >= 0:
@@ -555,14 +579,13 @@ def find_split(hist, few, features, total, rules, nodes, node, mask):
                 highest = -1 if is_category else (top if top >= 0 else order[cut])
                 found = _Found(table, order, cut + 1, highest, lost)
                 _write_mask(found, last, side == 1, total[0], mask)
-    _clear(few, bins, n_used)
     return best_gain, best_feature
 
 
 # -- growing ---------------------------------------------------------------------------------------------
 
 
-@kernel
+@kernel(inline="always")
 def partition(column, rows, begin, end, mask):
     """Move the rows that go left to order[begin:] and the others to spare[begin:]; return how many go left.
 
@@ -583,7 +606,7 @@ def partition(column, rows, begin, end, mask):
     return np.int64(left) - begin
 
 
-@kernel
+@kernel(inline="always")
 def divide(nodes, node, n_nodes, middle, feature, few):
     """Give a node two children, whose rows meet at `middle`; return the one with fewer rows.
 
@@ -614,13 +637,13 @@ def n_slots(n_rows: int, max_leaves: int, few: int) -> int:
     return min(max_leaves, n_rows // (few + 1)) + 1 if n_rows > few else 0
 
 
-@kernel
+@kernel(inline="always")
 def _add_up(table, out):
     """Out = the sum of all bins."""
     if len(out) == 2:  # as in `_add_pairs`
-        rows, pair = table.view(np.int64), np.int64(0)
-        for b in range(len(rows)):
-            pair += rows[b, 0]
+        pair = np.int64(0)
+        for b in range(len(table)):
+            pair += read_pair(table, b)
         out[0], out[1] = np.int32(pair), pair >> 32
         return
     out[:] = 0.0
@@ -629,7 +652,7 @@ def _add_up(table, out):
             out[k] += table[b, k]
 
 
-@kernel
+@kernel(inline="always")
 def _best_leaf(nodes, n_nodes, min_gain):
     """Return the leaf with the largest gain above a limit, −1 if there is none."""
     gain, feature, best = nodes["gain"], nodes["feature"], -1
@@ -641,15 +664,14 @@ def _best_leaf(nodes, n_nodes, min_gain):
 
 
 @kernel
-def grow(features, rows, nodes, masks, hists, rules, n_nodes, new):
+def grow(features, rows, nodes, masks, room, rules, n_nodes, new):
     """Split the best leaf until the rules forbid it; return (number of nodes, node left to the caller or −1).
 
     `new` is the root, or the smaller of the two newest nodes; the histogram of its sibling is still the one
     of their parent.  A node of more than `rules.max_rows` rows is left to the caller, who splits it on
-    several threads and calls again; the histogram of such a node must be there already.  `hists` has room for
-    `n_slots` histograms, at least one.
+    several threads and calls again; the histogram of such a node must be there already.
     """
-    total, few = np.empty(rows.values.shape[1]), room(rows, min(len(rows.order), rules.few))
+    total, hists = np.empty(rows.values.shape[1]), room.hists
     spare = len(hists) - 1
     while (n_nodes + 1) // 2 < rules.max_leaves:
         large = new if new == 0 else (new + 1 if new % 2 == 1 else new - 1)
@@ -666,13 +688,12 @@ def grow(features, rows, nodes, masks, hists, rules, n_nodes, new):
         for node in range(min(new, large), max(new, large) + 1):
             nodes["gain"][node] = 0.0
             begin, end = nodes["begin"][node], nodes["end"][node]
-            hist = hists[nodes["slot"][node] if end - begin > rules.few else spare]
             if end - begin > rules.few:
-                _add_up(hist[: features.n_bins[0]], total)
+                _add_up(hists[nodes["slot"][node]][: features.n_bins[0]], total)
             else:
-                _copy_values(few, begin, end, total)
+                _copy_values(room, rows, begin, end, total)
             if nodes["depth"][node] < rules.max_depth and total[0] >= 2.0 * rules.min_weight:
-                gain, split = find_split(hist, few, features, total, rules, nodes, node, masks[node])
+                gain, split = find_split(room, features, rows, total, rules, nodes, node, masks[node])
                 nodes["gain"][node], nodes["split"][node] = gain, split
         best = _best_leaf(nodes, n_nodes, rules.min_gain)
         if best < 0:
@@ -682,7 +703,8 @@ def grow(features, rows, nodes, masks, hists, rules, n_nodes, new):
             return n_nodes, best
         feature = features.numbers[nodes["split"][best]]
         middle = begin + partition(features.columns[feature], rows, begin, end, masks[best])
-        rows.order[middle:end] = rows.spare[begin : begin + end - middle]
+        for i in range(end - middle):
+            rows.order[middle + i] = rows.spare[begin + i]
         new = divide(nodes, best, n_nodes, middle, feature, rules.few)
         n_nodes += 2
     return n_nodes, -1

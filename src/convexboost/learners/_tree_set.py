@@ -24,7 +24,7 @@ from convexboost.kernels import parallel
 from convexboost.kernels.hashing import Fingerprints, draw_rows, fingerprints_of_codes
 from convexboost.kernels.leaves import leaf_sums
 from convexboost.kernels.target import Update, quantise, update_target
-from convexboost.kernels.trees import LARGEST, Features, Rows, Rules, leaf_of_rows, n_columns, n_slots
+from convexboost.kernels.trees import LARGEST, Features, Room, Rows, Rules, leaf_of_rows, n_columns, n_slots
 from convexboost.learners._dense import DenseTarget, RowSet
 from convexboost.learners._growth import Buffers, Growth, WholeWeights, power_above
 from convexboost.learners._monotone import means, nearest_monotone
@@ -65,6 +65,7 @@ class TreeSet(RowSet):
         self.monotone = learner.signs(self.categorical, names)
         self.weights = WholeWeights.of(space)
         self.buffers = Buffers()
+        self._last_room: tuple[tuple[int, int, int], Room] | None = None
 
     def zero(self, n_outputs: int) -> TreeTarget:
         """Δ = 0; raises if the histograms would not fit into the memory."""
@@ -92,16 +93,23 @@ class TreeSet(RowSet):
         values = self._whole_numbers(D, unit)
         rules = self._rules(norm / unit, float(self.learner.min_split_gain) / unit / unit, order, seed)
         slots = n_slots(len(order), rules.max_leaves, rules.few)
-        shape = (max(slots, 1), len(features.numbers) << int(features.shift) if slots else 0, values.shape[1])
+        room = self._room(slots, len(features.numbers) << int(features.shift), values.shape[1])
         rows = Rows(values, order, self.buffers.take("spare", (len(D),)))
-        hists = self.buffers.take("hists", shape)
-        nodes, masks = Growth(features, rows, rules, hists, self.inputs.n_threads).run()
+        nodes, masks = Growth(features, rows, rules, room, self.inputs.n_threads).run()
         return self._finish(D, norm, rows.order, nodes, masks)
 
     @property
     def max_leaves(self) -> int:
         """Return how many leaves a tree may have."""
         return min(int(self.learner.max_leaves or LEAVES), self.space.n_samples)
+
+    def _room(self, n_slots: int, n_bins: int, width: int) -> Room:
+        """Return where the splits of a tree are searched: the same place as for the last one, if it fits."""
+        key = n_slots, n_bins, width
+        if self._last_room is None or self._last_room[0] != key:
+            self._last_room = None  # its memory is free before there is a new one
+            self._last_room = key, Room.of(*key, self.few)
+        return self._last_room[1]
 
     @property
     def few(self) -> int:
