@@ -65,6 +65,9 @@ class Options:
     n_iter_no_change : int or None, default=None
         Stop when the validation loss (the objective without a validation set) has not improved for this many
         rounds.
+    validation_decides : bool, default=True
+        Whether "best" and `n_iter_no_change` go by the validation set, where there is one.  False: by the
+        objective; the validation loss is only recorded.
     random_state : int, Generator or None, default=None
         For weak learners that draw random numbers.
     certificate : bool, default=False
@@ -83,6 +86,7 @@ class Options:
     max_weak_learners: int | None = None
     output: str = "best"
     n_iter_no_change: int | None = None
+    validation_decides: bool = True
     random_state: int | np.random.Generator | None = None
     certificate: bool = False
     stop_when_gap_below: float | None = None

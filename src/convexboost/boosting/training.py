@@ -29,7 +29,7 @@ from convexboost.inspection.tracker import BoundTracker
 #: An objective that has risen this many times as much as could be gained at the start: diverged.
 DIVERGED = 1e3
 #: The version of the states of a training.
-STATE_VERSION = 1
+STATE_VERSION = 2
 #: With a certificate a state is kept every KEEP_EVERY seconds, for at most this share of the time: a round
 #: that is cut short is trained again from there.
 KEEP_EVERY, KEEP_SHARE = 2.0, 0.02
@@ -68,6 +68,7 @@ class Record:
     round: int
     objective: float  #: R after the round
     validation: float  #: the loss on the validation set after the round; NaN without one
+    score: float  #: of the validation set, the higher the better; NaN without one
     edge: float  #: of the vector projected in this round; NaN where its norm is not known
     intrinsic_edge: float  #: the same inside span(H); every tenth round of `residual`, where that is cheap
     step: float
@@ -140,6 +141,9 @@ class Training:
         Fixed scores per row, added to the start.
     validation : Scores, optional
         An objective placed at validation rows; "best" then means best there.
+    score : callable, optional
+        Called without arguments after every round: how good the scores of the validation rows are now, the
+        higher the better.  "best" and `n_iter_no_change` then go by it, not by the validation loss.
     callbacks : sequence of callables
         Each is called with a `Record` after every round (and for the start); a true return value stops.
     **settings
@@ -186,6 +190,7 @@ class Training:
         start: Array | None = None,
         offset: Array | None = None,
         validation: Scores | None = None,
+        score: Callable[[], float] | None = None,
         callbacks: Sequence[Callback] = (),
         **settings: Any,
     ) -> None:
@@ -202,7 +207,7 @@ class Training:
         hypotheses.zero(objective.n_outputs)  # a set that cannot have this many outputs says so now
         options.step.check(F.constants)
         options.algorithm.check(options.step, F.constants)
-        self.validation, self.callbacks = validation, callbacks
+        self.validation, self.score, self.callbacks = validation, score, callbacks
         self.tracker = BoundTracker(objective, hypotheses) if options.certifies else None
         self.model = AdditiveModel(start, hypotheses.mapper)
         self.progress = State(
@@ -221,6 +226,7 @@ class Training:
             "step": _described(options.step),
             "certificate": self.tracker is not None,
             "validation set": validation is not None,
+            "score": score is not None,
         }
         self.records: list[Record] = []
         self.stop: Stop | None = None  #: why training stopped; None while it goes on
@@ -416,6 +422,7 @@ class Training:
             round=self.progress.t,
             objective=self.progress.F.value(),
             validation=math.nan if self.validation is None else self.validation.value(),
+            score=math.nan if self.score is None else self.score(),
             edge=h.edge,
             intrinsic_edge=h.intrinsic_edge,
             step=step,
@@ -427,8 +434,21 @@ class Training:
 
     def _merit(self, row: int) -> float:
         record = self.records[row]
-        merit = record.objective if self.validation is None else record.validation
+        merit = {
+            "objective": record.objective,
+            "validation loss": record.validation,
+            "validation score": -record.score,
+        }[self._measure]
         return math.inf if math.isnan(merit) else merit
+
+    @property
+    def _measure(self) -> str:
+        """Return by what rounds are compared."""
+        if self.options.validation_decides and self.score is not None:
+            return "validation score"
+        if self.options.validation_decides and self.validation is not None:
+            return "validation loss"
+        return "objective"
 
     def _exhausted(self) -> Stop | None:
         if self._tally.rounds >= self.options.n_rounds:
@@ -461,8 +481,9 @@ class Training:
         if self._tally.zeros >= 2:
             return Stop("converged", "converged: no hypothesis correlates with the gradient")
         if t - self._tally.best >= self.options.patience:
-            what = "objective" if self.validation is None else "validation loss"
-            return Stop("no_change", f"the {what} has not improved for {self.options.patience} rounds")
+            return Stop(
+                "no_change", f"the {self._measure} has not improved for {self.options.patience} rounds"
+            )
         return self._exhausted()
 
 
@@ -496,6 +517,7 @@ def boost(
     start: Array | None = None,
     offset: Array | None = None,
     validation: Scores | None = None,
+    score: Callable[[], float] | None = None,
     callbacks: Sequence[Callback] = (),
     **settings: Any,
 ) -> Result:
@@ -517,6 +539,7 @@ def boost(
         start=start,
         offset=offset,
         validation=validation,
+        score=score,
         callbacks=callbacks,
         **settings,
     )
