@@ -55,7 +55,7 @@ class BaseConvexBoost(EstimatorInput):
         self._check_parameters()
         # Copies: `set_params` of what the user gave must not change a fitted model.
         loss, learner = copy.copy(self._loss()), copy.copy(self._learner())
-        self._check_combinations(learner, given.X_val is not None, bool(given.eval_set))
+        self._check_combinations(learner, given.X_val is not None, given.eval_set is not None)
         data = self._read(given, loss)
         objective = guarded(first_objective(self, data, loss), loss)
         settled = settle(self, given, data, objective, loss, learner)

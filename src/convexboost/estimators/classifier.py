@@ -108,10 +108,11 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
         elsewhere).  Another number than 50 raises with early_stopping=False.
     scoring : str, callable or None, default="loss"
         By what early stopping and the choice of the best round go, on rows that validate.  "loss" is the loss
-        of the model.  None is its `score`, the accuracy.  A name is that of a scorer of scikit-learn, such as
-        "roc_auc".  A callable (estimator, X, y) returns a number.  All but the loss are better
-        when higher.  A callable gets X as an array of numbers, and also `sample_weight` and `groups` if it has
-        parameters of these names; it can ask the estimator for predictions at this X only.
+        of the model, None its `score`.  A name is that of a scorer of scikit-learn: "roc_auc",
+        "neg_mean_absolute_error".  A callable (estimator, X, y) returns a number.  All but the loss are
+        better when higher.  A callable gets X as an array of numbers, and also `sample_weight` and `groups`
+        (`qid` in a ranker) if it has parameters of these names; it can ask the estimator for predictions at
+        this X only.
     certificate : bool, default=False
         Compute how far from optimal the training objective can be at most: see `certificate_`.  With stumps
         and "additive" the bound holds for all sums of weak learners.  With trees and other learners it holds
