@@ -100,6 +100,8 @@ class Options:
             value = getattr(self, name)
             if value is not None and not is_whole(value, 1):
                 raise ValueError(f"`{name}` must be a positive integer or None, got {value!r}")
+        if not isinstance(self.validation_decides, bool):
+            raise ValueError(f"`validation_decides` must be True or False, got {self.validation_decides!r}")
         gap = self.stop_when_gap_below
         if gap is not None and not is_positive(gap):
             raise ValueError(f"`stop_when_gap_below` must be positive or None, got {gap!r}")
