@@ -59,8 +59,8 @@ class ConvexBoostRanker(BaseConvexBoost):
         most.  For losses that reweight rows (`CVaR`, `WorstGroup`) it is "polyak:0.05".  Otherwise it is a
         decaying step that finds its scale by itself.
     output : {"best", "last", "average"}, default="best"
-        Which iterate becomes the model: the best one (by `scoring` on rows that validate, where training
-        stops by them; else by the training objective), the last one, or the average of all.
+        Which iterate becomes the model: the best one (by validation where there is one that decides, else by
+        the training objective), the last one, or the average of all.
     residual_decay : float in [0, 1] or "auto", default="auto"
         For algorithm="residual" only: the part of the residual that is kept from round to round.  1 is the
         algorithm of the paper, 0 is "naive".  "auto" is 0.7 for trees, which overfit with 1, and 1 for other
