@@ -119,8 +119,9 @@ class Watched:
         start = np.tile(path.start, (self.rows.X.shape[0], 1))
         losses, scores = [], []
         for F in itertools.chain([start], path.staged_predict(self.rows.X)):
-            losses.append(self.objective.value(F + offset))
-            scores.append(self._score(F + offset))
+            at = F + offset
+            losses.append(self.objective.value(at))
+            scores.append(self._score(at))
         return {"loss": np.array(losses)} | ({} if self.judge is None else {"score": np.array(scores)})
 
     def _score(self, F: Array) -> float:
