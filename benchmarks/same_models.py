@@ -107,7 +107,7 @@ def estimator(task: str, *arguments: Any, **parameters: Any) -> Any:
 def history(model: Any) -> list[Any]:
     """Return what a fitted model remembers of its rounds."""
     columns = [model.history_.get(name, ()) for name in ("objective", "validation", "lower_bound")]
-    curve, certificate = model.validation_curve_, model.certificate_
+    curve, certificate = getattr(model, "validation_curve_", None), model.certificate_
     gap = () if certificate is None else certificate.gap()
     return [model.n_rounds_, *columns, () if curve is None else curve, gap]
 

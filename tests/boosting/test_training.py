@@ -512,10 +512,10 @@ def test_states_of_other_runs_are_refused(options, message):
     other.round()
     here = training(**{"algorithm": "residual", **options})
     here.round()
-    before, F = here.state(), here.progress.F
+    before, F = here.state(), here.members[0].progress.F
     with pytest.raises(ValueError, match=f"`state` is of another run: {message}"):
         here.restore(other.state())
-    assert here.progress.F is F
+    assert here.members[0].progress.F is F
     assert here.records == before["records"]
     here.round()
 

@@ -179,7 +179,7 @@ def test_class_weights_count_in_the_validation_loss(class_weight):
         ),
         (
             {"offset": OFFSET, "offset_val": np.ones((N_VAL, 2))},
-            r"`offset_val` must have 1 columns, got 2",
+            r"`offset_val` must have 1 column, got 2",
         ),
         ({"offset": OFFSET, "offset_val": OFFSET_VAL * np.nan}, r"offset_val"),
     ],
@@ -297,11 +297,12 @@ def test_rows_held_out_can_be_scored():
 
 
 def test_folds_can_be_scored():
-    model = classifier(learner=Tree(max_leaves=4), scoring="roc_auc").fit(X, LABEL)
-    loss = classifier(learner=Tree(max_leaves=4)).fit(X, LABEL)
-    assert model.validation_curve_ is not None
-    assert -1.0 <= model.validation_curve_.min() < -0.5
-    assert loss.validation_curve_.min() > 0.0
+    """The mean of the scores of the members, each on the rows that it leaves out."""
+    model = classifier(learner=Tree(max_leaves=4), scoring="roc_auc").fit(X, LABEL, WEIGHT)
+    assert model.n_members_ > 1
+    assert model.best_round_ == np.argmax(model.history_["score"])
+    assert 0.5 < model.history_["score"].max() < 1.0
+    assert model.history_["score"][0] == 0.5
 
 
 def test_scores_that_constants_do_not_have():
@@ -444,9 +445,11 @@ def test_sets_of_a_ranker():
 
 def test_sets_without_other_validation():
     """Folds choose the number of rounds; the sets are watched all the same."""
-    model = regressor(learner=Tree(max_leaves=4)).fit(X, Y, eval_set=[(X_VAL, Y_VAL)])
-    assert model.validation_curve_ is not None
-    assert len(model.evals_result_["validation_0"]["loss"]) == model.n_rounds_ + 1
+    model = regressor(learner=Tree(max_leaves=4), scoring="r2").fit(X, Y, eval_set=[(X_VAL, Y_VAL)])
+    assert model.n_members_ > 1
+    watched = model.evals_result_["validation_0"]
+    assert len(watched["loss"]) == model.n_rounds_ + 1
+    assert watched["score"][model.best_round_] == pytest.approx(model.score(X_VAL, Y_VAL))
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")

@@ -258,6 +258,6 @@ def test_a_ridge_term_is_the_l2_of_an_estimator():
     y = X[:, 0] + 0.1 * rng.normal(size=300)
     a = ConvexBoostRegressor(Absolute() + Ridge(0.1), n_rounds=20, random_state=0).fit(X, y)
     b = ConvexBoostRegressor(Absolute(), l2=0.1, n_rounds=20, random_state=0).fit(X, y)
-    assert a.validation_curve_ is not None
-    np.testing.assert_array_equal(a.validation_curve_, b.validation_curve_)
+    assert a.n_members_ == 3
+    np.testing.assert_array_equal(a.history_["validation"], b.history_["validation"])
     np.testing.assert_array_equal(a.predict(X), b.predict(X))

@@ -83,6 +83,17 @@ class Rows(NamedTuple):
         """Return the rows with a weight."""
         return self if self.weight is None or (self.weight > 0).all() else self.take(self.weight > 0)
 
+    def weighed(self, share: Array) -> Rows:
+        """Return the rows with these shares of their weights, without those that have none."""
+        rows = self.take(some := share > 0.0)
+        part = share[some]
+        if (part == 1.0).all():
+            return rows
+        return rows._replace(
+            weight=part if rows.weight is None else rows.weight * part,
+            sample_weight=part if rows.sample_weight is None else rows.sample_weight * part,
+        )
+
     def bind(self, loss: Loss, n_classes: int | None) -> BoundLoss:
         """Make the objective on these rows."""
         return loss.bind(self.y, FunctionSpace.of(self.X.shape[0], self.weight), n_classes, self.groups)
@@ -357,4 +368,5 @@ def check_offset(offset: Any, n_samples: int, name: str = "offset", inputs: str 
 
 def check_columns(offset: Array | None, n_outputs: int, name: str = "offset") -> None:
     if offset is not None and offset.shape[1] != n_outputs:
-        raise ValueError(f"`{name}` must have {n_outputs} columns, got {offset.shape[1]}")
+        columns = "1 column" if n_outputs == 1 else f"{n_outputs} columns"
+        raise ValueError(f"`{name}` must have {columns}, got {offset.shape[1]}")

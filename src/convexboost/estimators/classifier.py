@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from convexboost.core.atomic import unchanged_on_error
 from convexboost.core.space import Array, in_range
+from convexboost.core.sums import ExactSum
 from convexboost.core.text import shown
 from convexboost.core.tolerances import blocks
 from convexboost.estimators._base import BaseConvexBoost
@@ -41,8 +42,9 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
     ----------
     loss : str, Loss or object, default="softmax"
         What is minimised.  "softmax" gives probabilities (`predict_proba`); "multiclass_hinge" (Crammer and
-        Singer) does not.  For two classes also "logistic", "exponential", "hinge", "squared_hinge".  Or a
-        `Loss`, or an object of your own (docs/add-a-loss.md).
+        Singer) does not.  For two classes "softmax" is "logistic", with one score, the log-odds; others for
+        two classes are "exponential", "hinge", "squared_hinge".  Or a `Loss`, or an object of your own
+        (docs/add-a-loss.md).
     learner : str, learner or scikit-learn estimator, default="tree"
         The weak learner.  "tree" grows decision trees; ``Tree(max_leaves=31, max_depth=6,
         min_samples_leaf=20, subsample=0.8, colsample_bytree=0.8, reg_lambda=1.0, monotone_constraints={"age":
@@ -143,7 +145,7 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
     model_ : AdditiveModel
         The start and the weak learners with their weights.
     loss_ : Loss
-        The loss that `loss` stands for.
+        The loss that `loss` stands for: `Logistic` for "softmax" with two classes.
     constants_ : Constants
         What is known of the training objective: its minimum, smoothness, Lipschitz constant, strong
         convexity.
@@ -243,8 +245,9 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
     ) -> ConvexBoostClassifier:
         """Fit to class labels of any kind.
 
-        `offset` is a fixed score per row and class; training then starts from it, not from the best constant,
-        and predictions are what was learned on top of it.  `groups` is a label per row, for losses that know
+        `offset` is a fixed score per row and class; per row where two classes have one score, as with all
+        losses but "multiclass_hinge".  Training then starts from it, not from the best constant, and
+        predictions are what was learned on top of it.  `groups` is a label per row, for losses that know
         groups.
 
         Rows to validate on are given as `X_val`, `y_val`, with `sample_weight_val`, `offset_val` and
@@ -276,7 +279,10 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
         return self
 
     def decision_function(self, X: Any) -> Array:
-        """Return the scores (n_samples, n_classes); for two classes the difference, (n_samples,)."""
+        """Return the scores (n_samples, n_classes); for two classes one score, (n_samples,).
+
+        It is positive where the second class is predicted: with "softmax" the log-odds.
+        """
         return _decision(self._scores(X))
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -326,7 +332,10 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
         if self.class_weight is None:
             return
         labels, numbers = np.unique(column_or_1d(y), return_inverse=True)
-        totals = np.bincount(numbers, weight)
+        weight = np.ones(len(numbers)) if weight is None else weight
+        ends = np.cumsum(np.bincount(numbers))[:-1]
+        parts = np.split(np.asarray(weight)[np.argsort(numbers, kind="stable")], ends)
+        totals = np.array([float(ExactSum().add(part)) for part in parts])
         if self.class_weight == "balanced":
             # A class without weight has no rows in the space.
             factors = totals.sum() / (np.count_nonzero(totals) * np.where(totals > 0.0, totals, 1.0))

@@ -91,7 +91,6 @@ class Tree(Learner):
         reweighting_step="polyak:0.05",
         decay=0.7,
         envelopes={"classification": 3.0, "regression": 10.0},
-        finds_rounds=True,
     )
     allows_missing = allows_sparse = True
     uses_categories = True
