@@ -48,7 +48,7 @@ def main(out: Path, small: bool = False) -> dict[str, float]:
     """Fit, draw both measures over the rounds, return them at the chosen round."""
     name, (train, vali, test) = made_up(50) if small else queries()
     n_rounds = 40 if small else 500
-    model = ConvexBoostRanker(n_rounds=n_rounds, output="last", random_state=0)
+    model = ConvexBoostRanker(n_rounds=n_rounds, output="last", early_stopping=False, random_state=0)
     model.fit(*train, X_val=vali[0], y_val=vali[1], qid_val=vali[2])
     chosen = int(np.nanargmin(model.history_["validation"][1:]))
     rounds = np.arange(1, model.n_rounds_ + 1)
