@@ -48,14 +48,14 @@ class ConvexBoostRanker(BaseConvexBoost):
     learning_rate : float or "auto", default="auto"
         How much of each new tree is added.  A number makes step="auto" mean "refit" at this rate ("polyak"
         for losses that reweight rows, such as `CVaR`), and gives another named step its scale.  "auto" is
-        0.05 for trees; other learners have a step that finds its scale by itself.
+        0.1 for trees; other learners have a step that finds its scale by itself.
     max_weak_learners : int or None, default=None
         The largest number of weak learners in the model; None is no limit.  "repeated" trains t of them in
         round t, the other algorithms one per round.
     step : str or Step, default="auto"
         How far to go in a round: "constant", "inverse_sqrt", "inverse_time", "polyak", "adanorm",
         "line_search" or "refit"; a scale may follow ("inverse_sqrt:0.5").  With trees and algorithm
-        "residual" or "naive", "auto" is "refit:0.05": 0.05 times the leaf values that lower the objective
+        "residual" or "naive", "auto" is "refit:0.1": 0.05 times the leaf values that lower the objective
         most.  For losses that reweight rows (`CVaR`, `WorstGroup`) it is "polyak:0.05".  Otherwise it is a
         decaying step that finds its scale by itself.
     output : {"best", "last", "average"}, default="best"
@@ -92,9 +92,9 @@ class ConvexBoostRanker(BaseConvexBoost):
         False: train `n_rounds` rounds.  The loss on `X_val` is recorded and has no influence on the model.
     validation_fraction : float in (0, 1), default=0.1
         The part of the rows that early_stopping=True holds out.
-    n_iter_no_change : int, default=50
+    n_iter_no_change : int, default=15
         Early stopping waits this many rounds for a better validation loss (`early_stopping_rounds`
-        elsewhere).  Another number than 50 raises with early_stopping=False.
+        elsewhere).  Another number than 15 raises with early_stopping=False.
     scoring : str, callable or None, default="loss"
         By what early stopping and the choice of the best round go, on rows that validate.  "loss" is the loss
         of the model, None its `score`.  A name is that of a scorer of scikit-learn: "roc_auc",
@@ -202,7 +202,7 @@ class ConvexBoostRanker(BaseConvexBoost):
         envelope: Any = "auto",
         early_stopping: Any = "auto",
         validation_fraction: float = 0.1,
-        n_iter_no_change: int = 50,
+        n_iter_no_change: int = 15,
         scoring: Any = "loss",
         certificate: bool = False,
         stop_when_gap_below: float | None = None,
