@@ -124,6 +124,22 @@ def test_query_weight_two_is_the_query_twice():
     np.testing.assert_allclose(a.predict(X), b.predict(X), atol=1e-9)
 
 
+@pytest.mark.parametrize("algorithm", ["residual", "repeated", "dual_averaging"])
+def test_every_weak_learner_is_chosen_once(algorithm):
+    """Also where a round rescales the models of some members."""
+    model = make(ConvexBoostRegressor, learner="stump", algorithm=algorithm, n_rounds=40)
+    model.set_params(n_iter_no_change=40).fit(X, np.exp(X[:, 0]))
+    assert model.n_members_ == 3
+    assert len(model.chosen_) == model.history_["weak_learners"][-1] >= 3 * model.n_rounds_ > 60
+
+
+def test_members_share_the_weak_learners():
+    model = make(ConvexBoostRegressor, max_weak_learners=20).fit(X, X[:, 0])
+    assert (model.n_members_, model.n_rounds_, model.stop_kind_) == (3, 6, "budget")
+    model = make(ConvexBoostRegressor, max_weak_learners=2).fit(X, X[:, 0])
+    assert (model.n_members_, model.n_rounds_, model.stop_kind_) == (1, 2, "budget")
+
+
 # --- does it help? -----------------------------------------------------------------------------------------
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from convexboost.boosting.member import Member, Problem
 from convexboost.boosting.options import OUTPUTS, Options, with_settings
+from convexboost.core.hypotheses import Term
 from convexboost.core.model import AdditiveModel
 from convexboost.core.protocols import HypothesisSet, Objective, Scores
 from convexboost.core.space import Array
@@ -97,6 +98,7 @@ class Result:
 
     model: AdditiveModel  #: the iterate asked for: last, best or average
     path: AdditiveModel  #: all rounds
+    learned: list[Term]  #: the weak learners of all rounds; in each, those of one member after the other
     records: list[Record]
     best_round: int
     stop: Stop
@@ -211,7 +213,7 @@ class Training:
         rng = np.random.default_rng(options.random_state)
         rngs = [rng] if len(problems) == 1 else rng.spawn(len(problems))
         self.members = [
-            Member(problem, options, own, options.weak_learners // len(problems))
+            Member(problem, options, own, options.weak_learners / len(problems))
             for problem, own in zip(problems, rngs, strict=True)
         ]
         self.has_validation = all(member.validation is not None for member in self.members)
@@ -335,7 +337,17 @@ class Training:
             output = "best"
         path = self.model
         model = {"last": lambda: path, "best": lambda: path.truncate(best), "average": path.average}[output]()
-        return Result(model, path, self.records, best, stop, self._certificate())
+        return Result(model, path, self._learned(), self.records, best, stop, self._certificate())
+
+    def _learned(self) -> list[Term]:
+        """Return the weak learners of all rounds."""
+        models, rounds = [member.model for member in self.members], range(1, self._tally.rounds + 1)
+        return [
+            term
+            for t in rounds
+            for model in models
+            for term in model.terms[model.ends[t - 1] : model.ends[t]]
+        ]
 
     def _certificate(self) -> Certificate | None:
         tracker = self.members[0].tracker
