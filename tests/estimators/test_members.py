@@ -144,15 +144,15 @@ def test_members_share_the_weak_learners():
 
 
 def test_noise_stops_early_and_a_clean_target_does_not():
-    grid, clean = make_friedman1(1200, noise=0.0, random_state=0)
-    train, new = slice(300), slice(300, None)
-    noisy = clean + np.random.default_rng(1).normal(scale=8.0, size=1200)
-    model = ConvexBoostRegressor(learner="tree", n_rounds=150)
-    fixed = clone(model).set_params(early_stopping=False, n_iter_no_change=50).fit(grid[train], noisy[train])
+    grid, clean = make_friedman1(700, noise=0.0, random_state=0)
+    train, new = slice(200), slice(200, None)
+    noisy = clean + np.random.default_rng(1).normal(scale=8.0, size=700)
+    model = ConvexBoostRegressor(n_rounds=300, n_jobs=1)
+    fixed = clone(model).set_params(early_stopping=False).fit(grid[train], noisy[train])
     model.fit(grid[train], noisy[train])
     assert model.best_round_ < 75
-    assert model.score(grid[new], clean[new]) > fixed.score(grid[new], clean[new]) + 0.05
-    assert model.fit(grid[train], clean[train]).best_round_ > 140
+    assert model.score(grid[new], clean[new]) > fixed.score(grid[new], clean[new]) + 0.1
+    assert model.fit(grid[train], clean[train]).best_round_ > 150
 
 
 LEARNERS = {

@@ -341,12 +341,12 @@ class Training:
 
     def _learned(self) -> list[Term]:
         """Return the weak learners of all rounds."""
-        models, rounds = [member.model for member in self.members], range(1, self._tally.rounds + 1)
+        models = [member.model for member in self.members]
         return [
             term
-            for t in rounds
+            for t in range(self._tally.rounds)
             for model in models
-            for term in model.terms[model.ends[t - 1] : model.ends[t]]
+            for term in model.terms[model.ends[t] : model.ends[t + 1]]
         ]
 
     def _certificate(self) -> Certificate | None:
