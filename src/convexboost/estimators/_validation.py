@@ -2,7 +2,7 @@
 
 The fold of a row depends on its content: the order of the rows does not matter, and no seed is drawn.  Copies
 of a row are dealt to the folds in turn, like independent rows, and a row of weight w like w copies.  All that
-is needed of the other rows are counts, of copies and of classes.
+is needed of the other rows are counts, of copies and of classes, and the order of the targets.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ def folds_of_rows(X: Any, y: Any, weight: Array | None, is_classes: bool) -> Arr
     missing in a training part.
     """
     n_features = X.shape[1]
-    targets = np.reshape(y, (len(y), -1)).astype(float)
     content = fingerprints(X)
-    for k in range(targets.shape[1]):
-        content += hash_entries(targets[:, k], np.array([n_features + k]))
+    for k, column in enumerate(np.reshape(y, (len(y), -1)).T):
+        rank = np.unique(column, return_inverse=True)[1]  # the units of y do not matter
+        content += hash_entries(rank.astype(float), np.array([n_features + k]))
     share, n_different = deal(content, weight)
     if is_classes:
         held = np.array([np.bincount(y, part) for part in share])
