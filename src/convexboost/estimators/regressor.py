@@ -44,8 +44,8 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
         for losses that reweight rows, such as `CVaR`), and gives another named step its scale.  "auto" is
         0.05 for trees; other learners have a step that finds its scale by itself.
     max_weak_learners : int or None, default=None
-        The largest number of weak learners that are trained; None is no limit.  Members share it.
-        "repeated" trains t of them in round t, the other algorithms one per round.
+        The largest number of weak learners to train; None is no limit.  "repeated" trains t of them in round
+        t, the other algorithms one per round.
     step : str or Step, default="auto"
         How far to go in a round: "constant", "inverse_sqrt", "inverse_time", "polyak", "adanorm",
         "line_search" or "refit"; a scale may follow ("inverse_sqrt:0.5").  With trees and algorithm
@@ -72,7 +72,8 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
     early_stopping : bool or "auto", default="auto"
         "auto": train three members side by side, each without a third of the rows, and validate each on the
         rows that it leaves out.  The model is the mean of the members after the round with the lowest mean
-        validation loss.  Training stops when that loss has not improved for `n_iter_no_change` rounds.
+        validation loss.  Training stops when that loss has not improved for `n_iter_no_change` rounds, or
+        when the members together have trained `max_weak_learners`.
         Copies of a row are dealt to the folds in turn, and a row of weight w like w copies.  The rows of a
         query stay together, and those of a group where the loss compares rows of a group.  The members of a
         class that would be missing in a training part are always trained on.  There is one run of `n_rounds`
