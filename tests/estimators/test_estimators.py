@@ -230,7 +230,7 @@ def test_saved_and_loaded(dump, learner, tmp_path):
 
 @pytest.mark.parametrize("learner", ["tree", "stump:16", DecisionTreeRegressor(max_depth=1)])
 def test_a_saved_model_does_not_hold_the_data(learner):
-    big = np.random.default_rng(0).normal(size=(5000, 3))
+    big = np.random.default_rng(0).normal(size=(20_000, 3))
     assert (
         len(pickle.dumps(regressor(learner=learner, n_rounds=3, **AUTO).fit(big, big[:, 0]))) < big.nbytes / 4
     )
@@ -448,7 +448,7 @@ def test_missing_numbers(learner):
     generator = np.random.default_rng(5)
     holes = np.where(generator.random(X.shape) < 0.3, np.nan, X)
     y = 3.0 * np.isnan(holes[:, 0]) + 0.1 * generator.normal(size=N)
-    model = regressor(n_rounds=30, learner=learner, **AUTO).fit(holes, y)
+    model = regressor(n_rounds=60, learner=learner, **AUTO).fit(holes, y)
     assert model.score(holes, y) > 0.95  # being missing is information
     assert np.isfinite(model.predict(np.full((2, 3), np.nan))).all()
 
@@ -891,7 +891,7 @@ def test_l2_shrinks(loss, learner):
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("loss", REGRESSION)
 def test_units_of_y(loss, algorithm, learner):
-    model = regressor(loss, algorithm=algorithm, step="auto", n_rounds=30, learner=learner, **AUTO)
+    model = regressor(loss, algorithm=algorithm, step="auto", n_rounds=12, learner=learner, **AUTO)
     expected = clone(model).fit(X, Y).predict(NEW)
     size = np.abs(expected).max()
     for factor in (1e5, 1e-5):
