@@ -220,7 +220,7 @@ class Training:
         first = self.members[0]
         self._signature = {  #: what a state must have in common with this run
             "version": STATE_VERSION,
-            "number of rows": [member.n_rows for member in self.members],
+            "number of rows": ", ".join(str(member.n_rows) for member in self.members),
             "number of outputs": first.progress.n_outputs,
             "algorithm": _described(options.algorithm),
             "step": _described(options.step),
