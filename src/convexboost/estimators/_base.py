@@ -85,7 +85,7 @@ class BaseConvexBoost(EstimatorInput):
         self.history_ = result.history
         self.evals_result_ = {name: rows.follow(result.path) for name, rows in watched.items()}
         self.n_members_ = len(problems)
-        self.chosen_ = number(result.path.terms)
+        self.chosen_ = number(result.learned)
         self.certificate_ = result.certificate
         self.stop_kind_, self.stop_reason_ = result.stop
         self.best_round_ = result.best_round
