@@ -33,7 +33,7 @@ def _adder(words: int) -> Any:
         i, j = int(i), int(j)
         out.reshape(-1)[i : i + words] += values.reshape(-1)[j : j + words]
 
-    return add_plainly if getattr(config, "DISABLE_JIT", 0) else intrinsic(add)
+    return _compiled(add, add_plainly)
 
 
 def _place(context: Any, builder: Any, array: Any, value: Any, pair: Any) -> Any:
@@ -70,8 +70,9 @@ def _add_plainly(out: Any, i: int, pair: Any) -> None:
     out.reshape(-1).view(np.int64)[int(i)] += pair
 
 
+def _compiled(generator: Any, plain: Any) -> Any:
+    return plain if getattr(config, "DISABLE_JIT", 0) else intrinsic(generator)
+
+
 add_words, add_few_words = _adder(WORDS), _adder(FEW_WORDS)
-if getattr(config, "DISABLE_JIT", 0):
-    read_pair, add_pair = _read_plainly, _add_plainly
-else:
-    read_pair, add_pair = intrinsic(_read), intrinsic(_add)
+read_pair, add_pair = _compiled(_read, _read_plainly), _compiled(_add, _add_plainly)
