@@ -315,7 +315,8 @@ class BaseConvexBoost(EstimatorInput):
         )
 
     def _scores(self, X: Any) -> Array:
-        check_is_fitted(self)
+        if "model_" not in vars(self):
+            check_is_fitted(self)  # raises
         return self.model_.predict(self._check_inputs(X))
 
     def _staged_scores(self, X: Any) -> Iterator[Array]:

@@ -14,7 +14,6 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted
 
 from convexboost.core.atomic import unchanged_on_error
 from convexboost.core.space import Array, in_range
@@ -294,8 +293,8 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
     @available_if(_has_link)
     def predict_proba(self, X: Any) -> Array:
         """Return the probability of each class."""
-        check_is_fitted(self)
-        return _probabilities(self.loss_.link(self._scores(X)))
+        F = self._scores(X)
+        return _probabilities(self.loss_.link(F))
 
     @available_if(_has_link)
     def predict_log_proba(self, X: Any) -> Array:

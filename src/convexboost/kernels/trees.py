@@ -17,7 +17,7 @@ from convexboost.core.space import MOST_COUNTS
 from convexboost.core.tolerances import BETTER
 from convexboost.kernels.compiling import kernel
 from convexboost.kernels.hashing import draw
-from convexboost.kernels.vectors import FEW_WORDS, WORDS, add_few_words, add_words
+from convexboost.kernels.vectors import FEW_WORDS, WORDS, add_few_words, add_pair, add_words, read_pair
 
 #: Rows whose codes and values are copied next to each other: they stay in the cache for all features.
 BLOCK = 256
@@ -100,7 +100,7 @@ def n_columns(n_outputs: int) -> int:
 # -- histograms ----------------------------------------------------------------------------------------
 
 
-@kernel
+@kernel(inline="always")
 def _add_row(out, to, values, at, width):
     """out.flat[to : to + width] += values.flat[at : at + width]."""
     if width == FEW_WORDS:
@@ -110,7 +110,7 @@ def _add_row(out, to, values, at, width):
             add_words(out, to + k, values, at + k)
 
 
-@kernel
+@kernel(inline="always")
 def _add_pairs(codes, shift, V, order, begin, end, out):
     """Do what `add_histogram` does, for one output.
 
@@ -118,15 +118,14 @@ def _add_pairs(codes, shift, V, order, begin, end, out):
     have 31 bits, so nothing is carried from one half to the other.  Two rows at a time, because the additions
     for one do not wait for the other.
     """
-    pairs, sums = V.view(np.int64), out.view(np.int64)
     for i in range(np.uint64(begin), np.uint64(end), np.uint64(2)):
         is_last = i + np.uint64(1) == np.uint64(end)
         m = np.uint64(order[i])
         n = m if is_last else np.uint64(order[i + np.uint64(1)])
-        v, w = pairs[m, 0], np.int64(0) if is_last else pairs[n, 0]
+        v, w = read_pair(V, m), np.int64(0) if is_last else read_pair(V, n)
         for j in range(np.uint64(codes.shape[1])):
-            sums[(j << shift) | np.uint64(codes[m, j]), 0] += v
-            sums[(j << shift) | np.uint64(codes[n, j]), 0] += w
+            add_pair(out, (j << shift) | np.uint64(codes[m, j]), v)
+            add_pair(out, (j << shift) | np.uint64(codes[n, j]), w)
 
 
 @kernel
@@ -137,8 +136,10 @@ def add_histogram(features, rows, begin, end, out):
     if width == 2 and n_features < NARROW:
         _add_pairs(codes, shift, V, order, begin, end, out)
         return
-    block, plain = np.empty((BLOCK, n_features), np.uint8), np.arange(BLOCK, dtype=np.int32)
+    block, plain = np.empty((BLOCK, n_features), np.uint8), np.empty(BLOCK, np.int32)
     values = np.empty((BLOCK, width), np.int32)
+    for i in range(BLOCK):
+        plain[i] = i
     for start in range(begin, end, BLOCK):
         size = np.uint64(min(BLOCK, end - start))
         for i in range(size):  # copied first: the loads do not wait for each other
@@ -167,7 +168,7 @@ def add_histogram(features, rows, begin, end, out):
 # -- splits --------------------------------------------------------------------------------------------
 
 
-@kernel
+@kernel(inline="always")
 def _sorted_bins(table, bins, key):
     """Sort the bins of categories by their means, and return how many there are.
 
@@ -215,19 +216,19 @@ def _sorted_bins(table, bins, key):
     return count
 
 
-@kernel
+@kernel(inline="always")
 def _goes_left(mask, b):
     """Return whether a bin is in the set."""
     return (mask[b >> 6] >> np.uint64(b & 63) & np.uint64(1)) > np.uint64(0)
 
 
-@kernel
+@kernel(inline="always")
 def _send_left(mask, b):
     """Put a bin into the set."""
     mask[b >> 6] |= np.uint64(1) << np.uint64(b & 63)
 
 
-@kernel
+@kernel(inline="always")
 def _is_monotone(left, total, l2, sign, tie):
     """Return whether the leaf values move by `sign` from left to right, in every output.
 
@@ -240,7 +241,7 @@ def _is_monotone(left, total, l2, sign, tie):
     return True
 
 
-@kernel
+@kernel(inline="always")
 def _draw_cut(table, bins, count, place):
     """Return a cut between the first and the last bin that hold rows, −1 if there are no two such bins."""
     first, last = 0, count - 1
@@ -251,7 +252,7 @@ def _draw_cut(table, bins, count, place):
     return first + int(place * (last - first)) if first < last else -1
 
 
-@kernel
+@kernel(inline="always")
 def _write_mask(table, is_categorical, bins, missing_left, total, mask):
     """Send these bins left, and decide where bins go that have no rows in this node.
 
@@ -291,9 +292,9 @@ def _scan_one(cuts, left, total, base, rules, best, pairs, scores):
     """
     table, bins, sign, only = cuts
     least, l2, weight, sum_ = rules.min_weight, rules.l2, total[0], total[1]
-    rows, pair = table.view(np.int64), np.int64(left[1]) << 32 | np.int64(left[0])
+    pair = np.int64(left[1]) << 32 | np.int64(left[0])
     for i in range(len(bins)):
-        pair += rows[np.uint64(bins[np.uint64(i)]), np.uint64(0)]
+        pair += read_pair(table, bins[np.uint64(i)])
         pairs[np.uint64(i)] = pair
     first, last = (0, len(bins)) if only < 0 else (only, only + 1)
     while first < last and np.int32(pairs[first]) < least:
@@ -364,7 +365,9 @@ def find_split(hist, features, total, rules, node, mask):
     base /= total[0] + rules.l2
     left = np.empty(width)
     bins, best_bins, key = np.empty(257, np.int64), np.empty(257, np.int64), np.empty(257)
-    plain, pairs, scores = np.arange(257), np.empty(256, np.int64), np.empty(256)
+    plain, pairs, scores = np.empty(257, np.int64), np.empty(257, np.int64), np.empty(257)
+    for b in range(len(plain)):
+        plain[b] = b
     for j in range(len(n_bins)):
         first = j << np.int64(shift)
         last = n_bins[j] - 1
@@ -391,7 +394,8 @@ def find_split(hist, features, total, rules, node, mask):
                 gain, cut = _scan(cuts, left, total, base, rules, best_gain)
             if cut >= 0:
                 best_gain, best_feature, best_cut, best_side = gain, j, cut, side
-                best_bins[: cut + 1] = order[: cut + 1]
+                for i in range(cut + 1):
+                    best_bins[i] = order[i]
     if best_feature >= 0:
         first = best_feature << np.int64(shift)
         table, lefts = hist[first : first + n_bins[best_feature]], best_bins[: best_cut + 1]
@@ -402,7 +406,7 @@ def find_split(hist, features, total, rules, node, mask):
 # -- growing ---------------------------------------------------------------------------------------------
 
 
-@kernel
+@kernel(inline="always")
 def partition(column, rows, begin, end, mask):
     """Move the rows that go left to order[begin:] and the others to spare[begin:]; return how many go left.
 
@@ -423,7 +427,7 @@ def partition(column, rows, begin, end, mask):
     return np.int64(left) - begin
 
 
-@kernel
+@kernel(inline="always")
 def divide(nodes, node, n_nodes, middle, feature):
     """Give a node two children, whose rows meet at `middle`; return the one with fewer rows.
 
@@ -441,13 +445,13 @@ def divide(nodes, node, n_nodes, middle, feature):
     return small
 
 
-@kernel
+@kernel(inline="always")
 def _add_up(table, out):
     """Out = the sum of all bins."""
     if len(out) == 2:  # as in `_add_pairs`
-        rows, pair = table.view(np.int64), np.int64(0)
-        for b in range(len(rows)):
-            pair += rows[b, 0]
+        pair = np.int64(0)
+        for b in range(len(table)):
+            pair += read_pair(table, b)
         out[0], out[1] = np.int32(pair), pair >> 32
         return
     out[:] = 0.0
@@ -456,7 +460,7 @@ def _add_up(table, out):
             out[k] += table[b, k]
 
 
-@kernel
+@kernel(inline="always")
 def _best_leaf(nodes, n_nodes, min_gain):
     """Return the leaf with the largest gain above a limit, −1 if there is none."""
     gain, feature, best = nodes["gain"], nodes["feature"], -1
@@ -503,7 +507,8 @@ def grow(features, rows, nodes, masks, hists, rules, n_nodes, new):
             return n_nodes, best
         feature = features.numbers[nodes["split"][best]]
         middle = begin + partition(features.columns[feature], rows, begin, end, masks[best])
-        rows.order[middle:end] = rows.spare[begin : begin + end - middle]
+        for i in range(end - middle):
+            rows.order[middle + i] = rows.spare[begin + i]
         new = divide(nodes, best, n_nodes, middle, feature)
         n_nodes += 2
     return n_nodes, -1
