@@ -43,7 +43,7 @@ def naming(parameter: str) -> Iterator[None]:
     try:
         yield
     except (TypeError, ValueError) as error:
-        if parameter in re.findall(r"\w+", str(error)):
+        if re.search(rf"(?<!\w){re.escape(parameter)}(?!\w)", str(error)):
             raise
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"`{parameter}` cannot be used: {error}") from None

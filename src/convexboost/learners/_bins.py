@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Self
 
-import joblib
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
@@ -197,9 +196,7 @@ class BinMapper(Mapper):
     def encode(self, X: Array, n_threads: int = 1) -> Codes:
         """Return the bin of every number, (n_features, n_samples)."""
         codes = np.empty(X.shape[::-1], np.uint8)
-        is_cut = np.array([column.cuts is not None for column in self.columns], bool)
-        numeric, others = np.flatnonzero(is_cut), np.flatnonzero(~is_cut)
-        cuts = Cuts(numeric, *_stack([self.columns[j].cuts for j in numeric] or [np.empty(0)]))
+        cuts, others = self._parts
 
         def rows(start: int, stop: int) -> None:
             encode(X, cuts, codes, start, stop)
@@ -208,9 +205,20 @@ class BinMapper(Mapper):
             for j in others[first:last]:
                 codes[j] = self.columns[j].encode(X[:, j])
 
-        parallel.run(rows, len(X), 10 * len(X) * len(numeric), n_threads)
+        parallel.run(rows, len(X), 10 * len(X) * len(cuts.features), n_threads)
         parallel.run(columns, len(others), 20 * len(X) * len(others), n_threads)
         return codes
+
+    @cached_property
+    def _parts(self) -> tuple[Cuts, NDArray[np.intp]]:
+        """The cuts of the numeric columns one after the other, and the numbers of the other columns."""
+        is_cut = np.array([column.cuts is not None for column in self.columns], bool)
+        numeric = np.flatnonzero(is_cut)
+        stacked = _stack([self.columns[j].cuts for j in numeric] or [np.empty(0)])
+        return Cuts(numeric, *stacked), np.flatnonzero(~is_cut)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"columns": self.columns, "categorical": self.categorical}  # the rest follows from these
 
     @cached_property
     def offsets(self) -> NDArray[np.int64]:
@@ -221,7 +229,7 @@ class BinMapper(Mapper):
         """Return X as hypotheses read it; columns are binned when first asked for."""
         self.check(X)
         X = X.tocsc() if sp.issparse(X) else np.ascontiguousarray(X, float)
-        return BinnedInputs(self, X, joblib.cpu_count())
+        return BinnedInputs(self, X, parallel.n_cores())
 
     def check(self, X: Any) -> None:
         """Refuse an X with other columns: the kernels would read outside of it."""
