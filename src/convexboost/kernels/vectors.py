@@ -11,6 +11,11 @@ from numba.extending import intrinsic
 WORDS, FEW_WORDS = 8, 4
 
 
+def _compiled(generator: Any, plain: Any) -> Any:
+    """Return the intrinsic, or plain Python where nothing is compiled."""
+    return plain if getattr(config, "DISABLE_JIT", 0) else intrinsic(generator)
+
+
 def _adder(words: int) -> Any:
     """Return a function for out.flat[i : i + words] += values.flat[j : j + words], contiguous int32."""
 
@@ -70,9 +75,19 @@ def _add_plainly(out: Any, i: int, pair: Any) -> None:
     out.reshape(-1).view(np.int64)[int(i)] += pair
 
 
-def _compiled(generator: Any, plain: Any) -> Any:
-    return plain if getattr(config, "DISABLE_JIT", 0) else intrinsic(generator)
+def _lowest(typing: Any, word: Any) -> Any:
+    """Return the number of the lowest bit that is set; the word must not be 0."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(types.uint64), generate
+
+
+def _lowest_plainly(word: Any) -> int:
+    return (int(word) & -int(word)).bit_length() - 1
 
 
 add_words, add_few_words = _adder(WORDS), _adder(FEW_WORDS)
 read_pair, add_pair = _compiled(_read, _read_plainly), _compiled(_add, _add_plainly)
+lowest_bit = _compiled(_lowest, _lowest_plainly)
