@@ -139,7 +139,7 @@ class BaseConvexBoost(EstimatorInput):
         mapper = self._bind(learner, data.train, space, settled).mapper
         problems = []
         for part in parts:
-            objective = settled.bind(part.train)
+            objective = guarded(settled.bind(part.train), settled.loss)
             hypotheses = self._bind(learner, part.train, objective.space, settled, mapper)
             problems.append(self._problem(settled, objective, part, hypotheses))
         return problems
