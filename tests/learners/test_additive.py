@@ -86,6 +86,7 @@ def least_squares(H, V):
 # --- the twin ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("algorithm", ["naive", "residual", "repeated"])
 @pytest.mark.parametrize("loss", [HalfSquared(), MulticlassHinge(), Softmax()], ids=lambda loss: loss.name)
 @pytest.mark.parametrize("smooth", [True, False], ids=["smooth", "rough"])
@@ -216,6 +217,7 @@ def test_intrinsic_edge_of_a_residual(rng):
 # --- when nothing is left ----------------------------------------------------------------------------------
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("l2", [0.0, 0.3])
 @pytest.mark.parametrize("algorithm", ["naive", "residual", "repeated"])
 @pytest.mark.parametrize("max_table_mb", [512, 0])
@@ -461,7 +463,7 @@ def test_stopped_pickled_and_resumed_gives_the_same_bits(algorithm, l2, max_tabl
     stopped.round()
     resumed.restore(pickle.loads(state))
     resumed.run()
-    np.testing.assert_array_equal(resumed.progress.F.F, whole.progress.F.F)
+    np.testing.assert_array_equal(resumed.members[0].progress.F.F, whole.members[0].progress.F.F)
     np.testing.assert_equal(
         *([{**asdict(record), "seconds": 0.0} for record in t.records] for t in (resumed, whole))
     )

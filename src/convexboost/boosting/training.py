@@ -11,25 +11,24 @@ import reprlib
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, fields
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
-from convexboost.boosting.algorithms import State
+from convexboost.boosting.member import Member, Problem
 from convexboost.boosting.options import OUTPUTS, Options, with_settings
-from convexboost.core.hypotheses import ZERO, Direction
+from convexboost.core.hypotheses import Term
 from convexboost.core.model import AdditiveModel
 from convexboost.core.protocols import HypothesisSet, Objective, Scores
 from convexboost.core.space import Array
 from convexboost.core.text import brief
-from convexboost.core.tolerances import ROUNDING, as_good_as
+from convexboost.core.tolerances import as_good_as
 from convexboost.inspection.certificates import Certificate
-from convexboost.inspection.tracker import BoundTracker
 
 #: An objective that has risen this many times as much as could be gained at the start: diverged.
 DIVERGED = 1e3
 #: The version of the states of a training.
-STATE_VERSION = 1
+STATE_VERSION = 2
 #: With a certificate a state is kept every KEEP_EVERY seconds, for at most this share of the time: a round
 #: that is cut short is trained again from there.
 KEEP_EVERY, KEEP_SHARE = 2.0, 0.02
@@ -68,6 +67,7 @@ class Record:
     round: int
     objective: float  #: R after the round
     validation: float  #: the loss on the validation set after the round; NaN without one
+    score: float  #: of the validation set, the higher the better; NaN without one
     edge: float  #: of the vector projected in this round; NaN where its norm is not known
     intrinsic_edge: float  #: the same inside span(H); every tenth round of `residual`, where that is cheap
     step: float
@@ -99,6 +99,7 @@ class Result:
 
     model: AdditiveModel  #: the iterate asked for: last, best or average
     path: AdditiveModel  #: all rounds
+    learned: list[Term]  #: the weak learners of all rounds; in each, those of one member after the other
     records: list[Record]
     best_round: int
     stop: Stop
@@ -119,8 +120,6 @@ class Tally(NamedTuple):
     rounds: int = 0
     best: int = 0  #: the first round as good as any
     lowest: float = math.inf  #: the smallest value by which rounds are compared
-    zeros: int = 0  #: rounds without a direction, at the end
-    first_length: float = 0.0  #: of the first direction
 
 
 class Training:
@@ -140,6 +139,9 @@ class Training:
         Fixed scores per row, added to the start.
     validation : Scores, optional
         An objective placed at validation rows; "best" then means best there.
+    score : callable, optional
+        Called without arguments after every round: how good the scores of the validation rows are now, the
+        higher the better.  "best" and `n_iter_no_change` then go by it, not by the validation loss.
     callbacks : sequence of callables
         Each is called with a `Record` after every round (and for the start); a true return value stops.
     **settings
@@ -149,6 +151,8 @@ class Training:
     record and its part of the model are then dropped, and `state`, `round` and `run` continue from the last
     round that was finished.  Scores and Δ are changed in place, without a copy: they come back by training
     again from the last state that was taken (from the start where there is none).
+
+    `Training.of_several` runs several problems side by side.
 
     Examples
     --------
@@ -186,52 +190,64 @@ class Training:
         start: Array | None = None,
         offset: Array | None = None,
         validation: Scores | None = None,
+        score: Callable[[], float] | None = None,
         callbacks: Sequence[Callback] = (),
         **settings: Any,
     ) -> None:
-        if not hasattr(objective, "scores"):
-            raise TypeError(f"`objective` must be a bound loss, loss.bind(y, space), got {objective!r}")
-        if not hasattr(hypotheses, "zero"):
-            raise TypeError(
-                f"`hypotheses` must be a bound learner, learner.bind(X, space), got {hypotheses!r}"
-            )
-        self.options = options = with_settings(options, settings)
-        options.check(objective)
-        start = _checked_start(objective, start, offset)
-        F = objective.scores(hypotheses.inputs, start, offset)
-        hypotheses.zero(objective.n_outputs)  # a set that cannot have this many outputs says so now
-        options.step.check(F.constants)
-        options.algorithm.check(options.step, F.constants)
-        self.validation, self.callbacks = validation, callbacks
-        self.tracker = BoundTracker(objective, hypotheses) if options.certifies else None
-        self.model = AdditiveModel(start, hypotheses.mapper)
-        self.progress = State(
-            F,
-            hypotheses,
-            objective.n_outputs,
-            options.step,
-            np.random.default_rng(options.random_state),
-            budget=options.weak_learners,
-        )
+        problem = Problem(objective, hypotheses, start, offset, validation, score=score)
+        self._begin([problem], with_settings(options, settings), callbacks)
+
+    @classmethod
+    def of_several(
+        cls, problems: Sequence[Problem], options: Options, callbacks: Sequence[Callback] = ()
+    ) -> Self:
+        """Train several problems in lockstep; the model is the mean of their models.
+
+        The problems share outputs and mapper: they are parts of the same rows, say, each validated on the
+        rows that it leaves out.  Records are means over the problems, weighted for validation loss and score,
+        and sums for what is counted.  There is no certificate.
+        """
+        training = cls.__new__(cls)
+        training._begin(problems, options, callbacks)
+        return training
+
+    def _begin(self, problems: Sequence[Problem], options: Options, callbacks: Sequence[Callback]) -> None:
+        if len(problems) > 1 and options.certifies:
+            raise ValueError(f"a certificate is of one problem, got {len(problems)}")
+        self.options, self.callbacks = options, callbacks
+        rng = np.random.default_rng(options.random_state)
+        rngs = [rng] if len(problems) == 1 else rng.spawn(len(problems))
+        self.members = [
+            Member(problem, options, own, options.weak_learners / len(problems))
+            for problem, own in zip(problems, rngs, strict=True)
+        ]
+        self.has_validation = all(member.validation is not None for member in self.members)
+        self.has_score = all(member.score is not None for member in self.members)
+        first = self.members[0]
         self._signature = {  #: what a state must have in common with this run
             "version": STATE_VERSION,
-            "number of rows": len(hypotheses.inputs),
-            "number of outputs": objective.n_outputs,
+            "number of rows": ", ".join(str(member.n_rows) for member in self.members),
+            "number of outputs": first.progress.n_outputs,
             "algorithm": _described(options.algorithm),
             "step": _described(options.step),
-            "certificate": self.tracker is not None,
-            "validation set": validation is not None,
+            "certificate": first.tracker is not None,
+            "validation set": self.has_validation,
+            "score": self.has_score,
         }
         self.records: list[Record] = []
         self.stop: Stop | None = None  #: why training stopped; None while it goes on
         self._tally = Tally()
         self._is_whole = True  #: False from the beginning of a round to its end
-        minimum = F.constants.minimum
-        self._first_gap = F.gap() if minimum is None else F.value() - minimum
+        self._first_gap = _mean([_first_gap(member.progress.F) for member in self.members])
         self._clock = time.perf_counter()
         self._keep_next = self._clock + KEEP_EVERY
-        self._finish_round(ZERO, 0.0)
+        self._finish_round()
         self._kept = self.state()
+
+    @property
+    def model(self) -> AdditiveModel:
+        """Return the model after the rounds so far."""
+        return AdditiveModel.mean([member.model for member in self.members])
 
     def run(self) -> None:
         """Train until there is a reason to stop, and keep the reason.  Ctrl-C is one."""
@@ -265,56 +281,49 @@ class Training:
         self.stop = self._finished()
 
     def _round(self) -> None:
-        progress = self.progress
-        if self.tracker is not None:
-            self.tracker.observe(progress.F)
-        found = self.options.algorithm.round(progress)
-        self.model.append(found.move)
-        if self.validation is not None:
-            self.validation.move(found.move)
-        if self.tracker is not None:
-            self.tracker.follow(found.move, progress.target)
-        progress.budget -= found.h.n_weak_learners
-        self._finish_round(found.h, found.move.size)
+        for member in self.members:
+            member.round()
+        self._finish_round()
 
-    def _finish_round(self, h: Direction, step: float) -> None:
+    def _finish_round(self) -> None:
         """Record the round.  It counts from the moment when the tally is replaced."""
-        self.records.append(self._record(h, step))
-        rounds, best, lowest, zeros, first_length = self._tally
+        self.records.append(self._record())
+        rounds, best, lowest = self._tally
         rounds, lowest = len(self.records) - 1, min(lowest, self._merit(-1))
-        first_length = first_length or h.norm
-        # One zero may be a subgradient that cancels the residual; two in a row mean Π∇ = 0.
-        zeros = zeros + 1 if rounds > 0 and h.norm <= ROUNDING * first_length else 0
         while not self._merit(best) <= as_good_as(lowest, self._merit(0)) and best < rounds:
             best += 1
-        self._tally = Tally(rounds, best, lowest, zeros, first_length)
+        self._tally = Tally(rounds, best, lowest)
 
     def _drop_unfinished(self) -> None:
-        """Drop what a round that was cut short has left in the records and in the model."""
+        """Drop what a round that was cut short has left in the records and in the models."""
         rounds = self._tally.rounds
         del self.records[rounds + 1 :]
-        self.model = self.model.truncate(rounds)
+        for member in self.members:
+            member.model = member.model.truncate(min(rounds, member.model.n_rounds))
 
     def _recover(self) -> None:
         """After a round that was cut short: train again from the last state taken."""
         if self._is_whole:
             return
         self._drop_unfinished()
-        kept = self.records, self.model, self._tally, self._clock, self.stop
+        kept = self.records, self._tally, self._clock, self.stop
+        models = [member.model for member in self.members]
         is_whole = False
         try:
             self.restore(self._kept)
-            while self._tally.rounds < kept[2].rounds:
+            while self._tally.rounds < kept[1].rounds:
                 self._round()
             is_whole = True
-        finally:  # the records with their times, and the very model
-            self.records, self.model, self._tally, self._clock, self.stop = kept
+        finally:  # the records with their times, and the very models
+            self.records, self._tally, self._clock, self.stop = kept
+            for member, model in zip(self.members, models, strict=True):
+                member.model = model
             self._is_whole = is_whole
 
     def _keep(self) -> None:
         """With a certificate, keep a state every few seconds, so that Ctrl-C can still compute it."""
         begin = time.perf_counter()
-        if self.tracker is not None and begin >= self._keep_next:
+        if self.options.certifies and begin >= self._keep_next:
             self.state()
             end = time.perf_counter()
             self._keep_next = end + max(KEEP_EVERY, (end - begin) / KEEP_SHARE)
@@ -333,21 +342,29 @@ class Training:
             raise ValueError(f"`output` must be one of {', '.join(OUTPUTS)}, got {output!r}")
         if stop.is_failure:  # the last iterate is of no use then
             output = "best"
-        model = {
-            "last": lambda: self.model,
-            "best": lambda: self.model.truncate(best),
-            "average": lambda: self.model.average(),
-        }[output]()
-        return Result(model, self.model, self.records, best, stop, self._certificate())
+        path = self.model
+        model = {"last": lambda: path, "best": lambda: path.truncate(best), "average": path.average}[output]()
+        return Result(model, path, self._learned(), self.records, best, stop, self._certificate())
+
+    def _learned(self) -> list[Term]:
+        """Return the weak learners of all rounds."""
+        models = [member.model for member in self.members]
+        return [
+            term
+            for t in range(self._tally.rounds)
+            for model in models
+            for term in model.terms[model.ends[t] : model.ends[t + 1]]
+        ]
 
     def _certificate(self) -> Certificate | None:
-        if self.tracker is None:
+        tracker = self.members[0].tracker
+        if tracker is None:
             return None
         self._recover()
-        state = self.tracker.state()
+        state = tracker.state()
         self._is_whole = False  # a certificate ends a block of rounds, but training may go on
-        certificate = self.tracker.certificate(self.progress.F)
-        self.tracker.restore(state)
+        certificate = tracker.certificate(self.members[0].progress.F)
+        tracker.restore(state)
         self._is_whole = True
         return certificate
 
@@ -357,18 +374,9 @@ class Training:
         Do not change it: training keeps it, to come back here.
         """
         self._recover()
-        progress = self.progress
         state = {
             "signature": self._signature,
-            "F": progress.F.state(),
-            "target": None if progress.target is None else progress.target.state(),
-            "validation": None if self.validation is None else self.validation.state(),
-            "tracker": None if self.tracker is None else self.tracker.state(),
-            "rng": progress.rng.bit_generator.state,
-            "t": progress.t,
-            "memory": dict(progress.memory),
-            "budget": progress.budget,
-            "model": self.model.truncate(self.model.n_rounds),
+            "members": [member.state() for member in self.members],
             "records": list(self.records),
             "tally": self._tally,
         }
@@ -386,64 +394,65 @@ class Training:
                     f"`state` is of another run: its {name} is {found.get(name)}, here it is {here}"
                 )
         self._is_whole = False
-        progress = self.progress
-        progress.F.restore(state["F"])
-        progress.target = None
-        if state["target"] is not None:
-            progress.target = progress.zero()
-            progress.target.restore(state["target"])
-        if self.validation is not None:
-            self.validation.restore(state["validation"])
-        if self.tracker is not None:
-            self.tracker.restore(state["tracker"])
-        progress.rng.bit_generator.state = state["rng"]
-        progress.t, progress.memory, progress.budget = state["t"], dict(state["memory"]), state["budget"]
-        kept = state["model"]
-        model, records = AdditiveModel(kept.start, self.model.mapper, *_copies(kept)), list(state["records"])
+        for member, part in zip(self.members, state["members"], strict=True):
+            member.restore(part)
+        records = list(state["records"])
         clock = time.perf_counter() - records[-1].seconds
-        self.model, self.records, self._tally, self._clock, self._kept = (
-            model,
-            records,
-            state["tally"],
-            clock,
-            state,
-        )
+        self.records, self._tally, self._clock, self._kept = records, state["tally"], clock, state
         self.stop = None
         self._is_whole = True
 
-    def _record(self, h: Direction, step: float) -> Record:
+    def _record(self) -> Record:
+        members = self.members
+        tracker = members[0].tracker
+        trained, weights = sum(member.h.n_weak_learners for member in members), [m.weight for m in members]
         return Record(
-            round=self.progress.t,
-            objective=self.progress.F.value(),
-            validation=math.nan if self.validation is None else self.validation.value(),
-            edge=h.edge,
-            intrinsic_edge=h.intrinsic_edge,
-            step=step,
-            weak_learners=h.n_weak_learners + (self.records[-1].weak_learners if self.records else 0),
-            gradient_evaluations=self.progress.t,
+            round=len(self.records),
+            objective=_mean([member.objective for member in members]),
+            validation=_mean([member.held_out_loss for member in members], weights),
+            score=_mean([member.held_out_score for member in members], weights),
+            edge=_mean([member.h.edge for member in members]),
+            intrinsic_edge=_mean([member.h.intrinsic_edge for member in members]),
+            step=_mean([member.step for member in members]),
+            weak_learners=trained + (self.records[-1].weak_learners if self.records else 0),
+            gradient_evaluations=sum(member.progress.t for member in members),
             seconds=time.perf_counter() - self._clock,
-            **({} if self.tracker is None else self.tracker.record(h)),
+            **({} if tracker is None else tracker.record(members[0].h)),
         )
 
     def _merit(self, row: int) -> float:
         record = self.records[row]
-        merit = record.objective if self.validation is None else record.validation
+        merit = {
+            "objective": record.objective,
+            "validation loss": record.validation,
+            "validation score": -record.score,
+        }[self._measure]
         return math.inf if math.isnan(merit) else merit
+
+    @property
+    def _measure(self) -> str:
+        """Return by what rounds are compared."""
+        if self.options.validation_decides and self.has_score:
+            return "validation score"
+        if self.options.validation_decides and self.has_validation:
+            return "validation loss"
+        return "objective"
 
     def _exhausted(self) -> Stop | None:
         if self._tally.rounds >= self.options.n_rounds:
             return Stop("rounds", f"all {self.options.n_rounds} rounds done")
-        if self.progress.budget < 1:
+        if min(member.progress.budget for member in self.members) < 1:
             return Stop("budget", "the budget of weak learners is used up")
         return None
 
     def _finished(self) -> Stop | None:
+        members = self.members
         first, last = self.records[0].objective, self.records[-1].objective
-        t, minimum = self._tally.rounds, self.progress.F.constants.minimum
+        t, minimum = self._tally.rounds, members[0].progress.F.constants.minimum
         if math.isinf(first):
             return Stop("diverged", "diverged: the objective is infinite at the start; rescale the targets")
         if math.isnan(last):
-            largest = self.progress.F.largest()
+            largest = max(member.progress.F.largest() for member in members)
             where = f"at scores up to {largest:.3g}" if math.isfinite(largest) else "after the scores did"
             return Stop("not_a_number", f"the objective became NaN in round {t}, {where}")
         if math.isinf(last) or last - first > DIVERGED * max(self._first_gap, 1e-300):
@@ -451,19 +460,31 @@ class Training:
             return Stop(
                 "diverged", f"diverged: the objective {went} from {first:.6g} to {last:.6g} in round {t}"
             )
-        if minimum is not None and last <= minimum:
+        if all(member.is_at_minimum for member in members):
             return Stop("minimum", f"the objective reached its minimum {minimum:g}")
-        wanted = self.options.stop_when_gap_below
-        if self.tracker is not None and wanted is not None:
-            gap = max(min(last, self.tracker.objective) - self.tracker.lower, 0.0)
+        wanted, tracker = self.options.stop_when_gap_below, members[0].tracker
+        if tracker is not None and wanted is not None:
+            gap = max(min(last, tracker.objective) - tracker.lower, 0.0)
             if gap <= wanted:
                 return Stop("gap", f"the certified gap {gap:.3g} is at most {wanted:g}")
-        if self._tally.zeros >= 2:
+        if all(member.has_converged or member.is_at_minimum for member in members):
             return Stop("converged", "converged: no hypothesis correlates with the gradient")
         if t - self._tally.best >= self.options.patience:
-            what = "objective" if self.validation is None else "validation loss"
-            return Stop("no_change", f"the {what} has not improved for {self.options.patience} rounds")
+            return Stop(
+                "no_change", f"the {self._measure} has not improved for {self.options.patience} rounds"
+            )
         return self._exhausted()
+
+
+def _mean(values: list[float], weights: list[float] | None = None) -> float:
+    """Return the weighted mean; of one number that number."""
+    return values[0] if len(values) == 1 else float(np.average(values, weights=weights))
+
+
+def _first_gap(F: Scores) -> float:
+    """Return what can be gained at the start."""
+    minimum = F.constants.minimum
+    return F.gap() if minimum is None else F.value() - minimum
 
 
 def _described(rule: Any) -> str:
@@ -475,19 +496,6 @@ def _described(rule: Any) -> str:
     return f"{type(rule).__name__}({', '.join(parameters)})"
 
 
-def _copies(model: AdditiveModel) -> tuple[list[Any], list[int], list[float]]:
-    return list(model.terms), list(model.ends), list(model.multipliers)
-
-
-def _checked_start(objective: Objective, start: Array | None, offset: Array | None) -> Array:
-    if start is None:
-        start = objective.start() if offset is None else np.zeros(objective.n_outputs)
-    start = np.asarray(start, float)
-    if start.shape != (objective.n_outputs,):
-        raise ValueError(f"`start` must have shape ({objective.n_outputs},), got {start.shape}")
-    return start
-
-
 def boost(
     objective: Objective,
     hypotheses: HypothesisSet,
@@ -496,6 +504,7 @@ def boost(
     start: Array | None = None,
     offset: Array | None = None,
     validation: Scores | None = None,
+    score: Callable[[], float] | None = None,
     callbacks: Sequence[Callback] = (),
     **settings: Any,
 ) -> Result:
@@ -517,6 +526,7 @@ def boost(
         start=start,
         offset=offset,
         validation=validation,
+        score=score,
         callbacks=callbacks,
         **settings,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Protocol, Self
@@ -109,6 +109,25 @@ class AdditiveModel:
             self.ends[: n_rounds + 1],
             self.multipliers[: n_rounds + 1],
         )
+
+    @classmethod
+    def mean(cls, models: Sequence[AdditiveModel]) -> AdditiveModel:
+        """Return the mean of models with the same mapper and number of rounds, round by round."""
+        if len(models) == 1:
+            return models[0]
+        share = 1.0 / len(models)
+        mean = cls(np.mean([model.start for model in models], axis=0), models[0].mapper)
+        for t in range(1, min(model.n_rounds for model in models) + 1):
+            terms = [(share * weight, h) for model in models for weight, h in model._added(t)]
+            mean.append(Move(Direction(tuple(terms), math.nan), math.nan))
+        return mean
+
+    def _added(self, t: int) -> list[Term]:
+        """Return what round t added; where it rescaled the model, the earlier terms have their part in it."""
+        begin, end = self.ends[t - 1 : t + 1]
+        before, now = self.multipliers[t - 1 : t + 1]
+        rescaled = [] if now == before else [((now - before) * w, h) for w, h in self.terms[:begin]]
+        return rescaled + [(now * w, h) for w, h in self.terms[begin:end]]
 
     def average(self) -> AdditiveModel:
         """Return the mean of the points where a subgradient was taken, f_0 … f_{T−1}.

@@ -8,9 +8,8 @@ from typing import Any
 from convexboost.boosting.algorithms import Repeated, Residual
 from convexboost.boosting.options import Options, check_certifiable
 from convexboost.core.protocols import Objective
-from convexboost.core.space import Array
 from convexboost.estimators._input import Data, EstimatorInput, Given, Rows
-from convexboost.estimators._validation import LONGER_FOR_CLASSES, best_round
+from convexboost.estimators._validation import N_FOLDS
 from convexboost.learners._learner import Learner
 from convexboost.losses._loss import Loss
 from convexboost.losses._objective import BoundLoss
@@ -30,35 +29,34 @@ class Settled:
     l2: float
     envelope: float
     n_classes: int | None
-    finds_rounds: bool  #: whether folds of the training rows choose the number of rounds
-    fold_options: Options  #: of a fit in folds
+    cross_fits: bool  #: whether the model is the mean of members that each hold out a fold
+    ensemble_options: Options  #: of such members
 
     def bind(self, rows: Rows) -> BoundLoss:
         """Make the objective on some rows."""
         return _with_l2(rows.bind(self.loss, self.n_classes), self.l2)
 
-    def with_rounds(self, curve: Array, task: str) -> Settled:
-        """Choose the number of rounds by a validation curve."""
-        longer = LONGER_FOR_CLASSES if task == "classification" else 1
-        n_rounds = min(longer * best_round(curve), self.fold_options.n_rounds)
-        return replace(self, options=replace(self.options, n_rounds=n_rounds))
+    def bind_unseen(self, rows: Rows) -> BoundLoss:
+        """Make the objective on rows that are not trained on.
+
+        A ridge term of the loss is like `l2`: a penalty on the training rows only.
+        """
+        return rows.bind(self.loss, self.n_classes).with_l2(0.0)
 
 
 def settle(
     model: EstimatorInput, given: Given, data: Data, objective: BoundLoss, loss: Loss, learner: Learner
 ) -> Settled:
     """Settle every parameter, by the learner, the loss and the task."""
+    stops = model._stops_early(given.X_val is not None)
     options = model._options(
         algorithm=_algorithm(model, learner),
-        n_rounds=rounds(model),
-        n_iter_no_change=model.n_iter_no_change if model._holds_out else None,
+        n_rounds=rounds(model, validated=stops),
+        n_iter_no_change=model.n_iter_no_change if stops else None,
+        validation_decides=not model._never_stops,
         random_state=data.seed,
     )
     options = _with_step(options, model, learner, loss, objective)
-    finds_rounds = _finds_rounds(model, given, data, loss, learner)
-    # Where "auto" has nothing to validate with, the number waits for data where it has.
-    if not model._holds_out and (given.X_val is not None or not model._is_auto("early_stopping")):
-        model._refuse("n_iter_no_change", f"`early_stopping`=True, got {model.early_stopping!r}")
     envelope = _envelope(model, learner, objective, options)
     return Settled(
         loss=loss,
@@ -68,14 +66,9 @@ def settle(
         l2=float(model.l2),
         envelope=envelope,
         n_classes=data.n_classes,
-        finds_rounds=finds_rounds,
-        fold_options=replace(
-            options,
-            n_rounds=rounds(model, validated=True),
-            output="last",
-            n_iter_no_change=model.n_iter_no_change,
-            certificate=False,
-            stop_when_gap_below=None,
+        cross_fits=_cross_fits(model, given, loss),
+        ensemble_options=replace(
+            options, n_rounds=rounds(model, validated=True), n_iter_no_change=model.n_iter_no_change
         ),
     )
 
@@ -141,14 +134,9 @@ def _envelope(model: EstimatorInput, learner: Learner, objective: BoundLoss, opt
     return float(learner.auto.envelopes.get(model._task, 0.0))
 
 
-def _finds_rounds(model: EstimatorInput, given: Given, data: Data, loss: Loss, learner: Learner) -> bool:
-    """Return whether early_stopping="auto" looks for the number of rounds.
-
-    Not with an offset: it often comes from a model of the same rows, which then cannot validate.  Nor for
-    classes without probabilities: a hinge may rise while the errors fall.
-    """
+def _cross_fits(model: EstimatorInput, given: Given, loss: Loss) -> bool:
+    """Return whether early_stopping="auto" makes an ensemble of members that each hold out a fold."""
     certifies = model.certificate or model.stop_when_gap_below is not None
-    fixed = given.X_val is not None or given.offset is not None or certifies or model.output == "average"
-    splits = not loss.couples_rows or model._has_whole_groups(data.whole, loss)
-    judges = model._task != "classification" or loss.has_link
-    return model._is_auto("early_stopping") and learner.auto.finds_rounds and splits and judges and not fixed
+    few = model.max_weak_learners is not None and model.max_weak_learners < N_FOLDS  # not one for each
+    fixed = given.X_val is not None or certifies or few or model.output == "average"
+    return model._is_auto("early_stopping") and loss.splits_rows and not fixed

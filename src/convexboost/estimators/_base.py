@@ -5,15 +5,16 @@ from __future__ import annotations
 import copy
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from convexboost.boosting.member import Problem
 from convexboost.boosting.options import Options
-from convexboost.boosting.training import Callback, Record, Result, Stop, boost
+from convexboost.boosting.training import Callback, Record, Result, Stop, Training
 from convexboost.checks import guarded
 from convexboost.core.model import AdditiveModel
 from convexboost.core.protocols import HypothesisSet
@@ -30,6 +31,7 @@ from convexboost.estimators._input import (
     check_offset,
     check_weight,
 )
+from convexboost.estimators._scoring import Judge, Watched
 from convexboost.inspection.certificates import Certificate
 from convexboost.inspection.certify import Effort, certify
 from convexboost.inspection.diagnosis import diagnose, number
@@ -37,7 +39,9 @@ from convexboost.inspection.exact import MAX_NONZEROS
 from convexboost.inspection.findings import Diagnosis
 from convexboost.inspection.finished_run import NO_VALIDATION, FinishedRun
 from convexboost.learners._learner import Learner
+from convexboost.losses._loss import Loss
 from convexboost.losses._objective import BoundLoss
+from convexboost.losses._scores import LocalScores
 
 #: After fewer rounds an objective that did not fall is no reason for a warning.
 FEW_ROUNDS = 200
@@ -52,14 +56,25 @@ class BaseConvexBoost(EstimatorInput):
         self._check_parameters()
         # Copies: `set_params` of what the user gave must not change a fitted model.
         loss, learner = copy.copy(self._loss()), copy.copy(self._learner())
-        self._check_combinations(learner, given.X_val is not None)
+        self._check_combinations(learner, given.X_val is not None, given.eval_set is not None)
         data = self._read(given, loss)
+        if not learner.needs_output_per_class:
+            loss = loss.for_classes(data.n_classes)
         objective = guarded(first_objective(self, data, loss), loss)
         settled = settle(self, given, data, objective, loss, learner)
-        self.validation_curve_ = self._validate_in_folds(data, settled) if settled.finds_rounds else None
-        if self.validation_curve_ is not None:
-            settled = settled.with_rounds(self.validation_curve_, self._task)
-        result = self._train(settled, settled.options, objective, data, self._callbacks(settled.options))
+        watched = {
+            name: Watched(name, rows, settled.bind_unseen(rows), self._judge(rows, loss))
+            for name, rows in data.watched.items()
+        }
+        parts = self._parts(data, settled) if settled.cross_fits else None
+        options = settled.options
+        if parts is None:
+            problems = [self._problem(settled, objective, data)]
+        else:
+            problems, options = self._members(settled, data, parts), settled.ensemble_options
+        training = Training.of_several(problems, options, self._callbacks(options))
+        training.run()
+        result = training.result()
         if result.stop.kind == "interrupted" and len(result.records) == 1:  # there is nothing to keep
             raise KeyboardInterrupt
         self._warn(result)
@@ -68,43 +83,66 @@ class BaseConvexBoost(EstimatorInput):
         self.constants_ = objective.constants
         self.model_: AdditiveModel = result.model
         self.history_ = result.history
-        self.chosen_ = number(result.path.terms)
+        self.evals_result_ = {name: rows.follow(result.path) for name, rows in watched.items()}
+        self.n_members_ = len(problems)
+        self.chosen_ = number(result.learned)
         self.certificate_ = result.certificate
         self.stop_kind_, self.stop_reason_ = result.stop
         self.best_round_ = result.best_round
         self.n_rounds_ = len(result.records) - 1
 
-    def _train(
-        self,
-        settled: Settled,
-        options: Options,
-        objective: BoundLoss,
-        data: Data,
-        callbacks: list[Callback] | None = None,
-    ) -> Result:
-        """Let learner and loss meet the rows, and train."""
+    def _problem(
+        self, settled: Settled, objective: BoundLoss, data: Data, hypotheses: HypothesisSet | None = None
+    ) -> Problem:
+        """Let learner and loss meet the rows."""
         rows, held_out = data.train, data.held_out
         objective = objective.with_envelope(settled.envelope)
-        hypotheses = self._bind(settled.settled_learner, rows, objective.space, settled)
+        if hypotheses is None:
+            hypotheses = self._bind(settled.settled_learner, rows, objective.space, settled)
         check_columns(rows.offset, objective.n_outputs)
         start = np.zeros(objective.n_outputs)
         if rows.offset is None:
             start = _start(objective, data, settled)
-        validation = None
+        validation, weight, score = None, 1.0, None
         if held_out is not None:
-            inputs = hypotheses.mapper.prepare(held_out.X)
-            # A ridge term of the loss is like `l2`: a penalty on the training rows only.
-            unseen = held_out.bind(settled.loss, settled.n_classes).with_l2(0.0)
+            check_columns(held_out.offset, objective.n_outputs, "offset_val")
+            inputs, unseen = hypotheses.mapper.prepare(held_out.X), settled.bind_unseen(held_out)
             validation = unseen.scores(inputs, start, held_out.offset)
-        return boost(
-            objective,
-            hypotheses,
-            options,
-            start=start,
-            offset=rows.offset,
-            validation=validation,
-            callbacks=callbacks or [],
-        )
+            weight = unseen.space.total
+            score = self._score_of(validation, held_out, settled.loss)
+        return Problem(objective, hypotheses, start, rows.offset, validation, weight, score)
+
+    def _judge(self, rows: Rows, loss: Loss) -> Judge | None:
+        """Return what turns scores at these rows into a number; None where `scoring` is the loss."""
+        return None if self._is_named("scoring", "loss") else Judge(self, rows, loss)
+
+    def _score_of(self, scores: LocalScores, rows: Rows, loss: Loss) -> Callable[[], float] | None:
+        judge = self._judge(rows, loss)
+        return None if judge is None else lambda: judge(scores.F)
+
+    def _parts(self, data: Data, settled: Settled) -> list[Data] | None:
+        """Return the rows that each member trains on and holds out; None where folds say nothing."""
+        rows = data.train
+        if self._has_whole_groups(rows, settled.loss):
+            assert rows.groups is not None
+            shares = _validation.folds_of_groups(rows.X, rows.groups.numbers, self._groups_that_count(rows))
+        else:
+            shares = _validation.folds_of_rows(rows.X, rows.y, rows.weight, self._task == "classification")
+        if shares is None:
+            return None
+        return [data._replace(train=rows.weighed(1.0 - held), held_out=rows.weighed(held)) for held in shares]
+
+    def _members(self, settled: Settled, data: Data, parts: list[Data]) -> list[Problem]:
+        """Return the problems of the members, which share the mapper of all rows: it does not see targets."""
+        learner = settled.settled_learner
+        space = FunctionSpace.of(data.train.X.shape[0], data.train.weight)
+        mapper = self._bind(learner, data.train, space, settled).mapper
+        problems = []
+        for part in parts:
+            objective = settled.bind(part.train)
+            hypotheses = self._bind(learner, part.train, objective.space, settled, mapper)
+            problems.append(self._problem(settled, objective, part, hypotheses))
+        return problems
 
     def _bind(
         self, learner: Learner, rows: Rows, space: FunctionSpace, settled: Settled, mapper: Any = None
@@ -120,28 +158,6 @@ class BaseConvexBoost(EstimatorInput):
             names=vars(self).get("feature_names_in_"),
             groups=rows.groups.numbers if rows.groups is not None and whole else None,
         )
-
-    def _validate_in_folds(self, data: Data, settled: Settled) -> Array | None:
-        """Return the mean validation loss after each round, from folds of the training rows."""
-        rows = data.train
-        if self._has_whole_groups(rows, settled.loss):
-            assert rows.groups is not None
-            fold = _validation.folds_of_groups(rows.X, rows.groups.numbers, self._groups_that_count(rows))
-        else:
-            fold = _validation.folds_of_rows(rows.X, rows.y, rows.weight, self._task == "classification")
-        if fold is None:
-            return None
-        curves, weights = [], []
-        for k in range(int(fold.max()) + 1):
-            if self.verbose:
-                print(f"validation, fold {k + 1} of {fold.max() + 1}", file=sys.stderr)
-            part = data._replace(train=rows.take(fold != k), held_out=(held := rows.take(fold == k)))
-            result = self._train(settled, settled.fold_options, settled.bind(part.train), part)
-            if result.stop.kind == "interrupted":
-                raise KeyboardInterrupt
-            curves.append(result.history["validation"])
-            weights.append(float(len(held.y)) if held.weight is None else held.weight.sum())
-        return _validation.mean_curve(curves, weights)
 
     def _warn(self, result: Result) -> None:
         """Warn of a run that failed or lowered nothing."""
@@ -195,13 +211,17 @@ class BaseConvexBoost(EstimatorInput):
             raise ValueError(f"`X` and `y` go together, but `{'X' if X is None else 'y'}` is missing")
         if trials and X is None:
             raise ValueError("`trials` needs rows to try on: diagnose(X, y, trials=True)")
+        settled = self._settled
         history: Mapping[str, Array] = self.history_
-        has_validation = not np.isnan(history["validation"]).all()
-        curve, no_validation = self.validation_curve_, self._no_validation
+        decides = settled.options.validation_decides
+        has_validation = decides and not np.isnan(history["validation"]).all()
+        no_validation = self._no_validation
+        if decides and not np.isnan(history["score"]).all():
+            history = {**history, "validation": np.full(len(history["score"]), np.nan)}
+            no_validation = "rounds were chosen by `scoring`, not by the validation loss."
         if X is not None and not trials:
             values, no_validation = _trials.validation(self, X, y), _trials.why_not(self)
-            history, has_validation, curve = {**history, "validation": values}, False, None
-        settled = self._settled
+            history, has_validation = {**history, "validation": values}, False
         run = FinishedRun(
             history=history,
             chosen=self.chosen_,
@@ -212,7 +232,6 @@ class BaseConvexBoost(EstimatorInput):
             stop=Stop(self.stop_kind_, self.stop_reason_),
             output=settled.options.output,
             has_validation=has_validation,
-            curve=curve,
             no_validation=no_validation,
             step=settled.options.step.name,
             auto_step=self._is_auto("step"),
@@ -341,6 +360,7 @@ class _Report:
 
     def __call__(self, record: Record) -> None:
         if record.round % self.every == 0:
-            validation = "" if np.isnan(record.validation) else f"  validation {record.validation:.6g}"
-            line = f"round {record.round:5d}  objective {record.objective:.6g}{validation}"
+            line = f"round {record.round:5d}  objective {record.objective:.6g}"
+            for name, value in (("validation", record.validation), ("score", record.score)):
+                line += "" if np.isnan(value) else f"  {name} {value:.6g}"
             print(f"{line}  {record.seconds:.2f} s", file=sys.stderr)

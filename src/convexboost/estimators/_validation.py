@@ -1,80 +1,101 @@
-"""Rows that validate: some held out, or folds of the training rows whose curves choose the number of rounds.
+"""Rows that validate: some held out, or folds of the training rows, one for each member of an ensemble.
 
-Every distinct input falls into one fold, which depends on its content: weight 2 is the row twice, copies of a
-row do not leak from training into validation, and neither the order of the rows nor a seed matters.
+The fold of a row depends on its inputs: the order of the rows does not matter, and no seed is drawn.  Rows
+with the same inputs are dealt to the folds in turn, like independent rows, and a row of weight w like w
+copies.  All that is needed of the other rows are counts: of different rows, of copies, and of classes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
-from convexboost.core.space import Array
-from convexboost.core.tolerances import PLATEAU, as_good_as
-from convexboost.kernels.hashing import fingerprints, hash_entries
-
-Folds = NDArray[np.int64]
+from convexboost.core.space import Array, FunctionSpace
+from convexboost.kernels.hashing import Fingerprints, fingerprints, hash_entries, scramble
 
 N_FOLDS = 3
-#: With fewer distinct inputs, or groups, validation is too noisy.
-MIN_INPUTS, MIN_GROUPS = 60, 20
-#: From these numbers on one fold is enough.
-MANY_INPUTS, MANY_GROUPS = 10_000, 1000
-#: Where more of the weight than this lies on inputs that occur with different targets, new rows will have
-#: inputs that were trained on too, and folds that keep equal inputs together measure something else.
-MAX_REPEATED = 0.5
-#: The log loss is lowest after fewer rounds than the error rate: a few overconfident rows cost much.
-LONGER_FOR_CLASSES = 2
+#: With fewer different rows, or groups, validation is too noisy.
+MIN_INPUTS, MIN_GROUPS = 30, 20
+#: Weights without a common unit are dealt in this part of the mean weight.
+FINE = 2**20
 
 
-def folds_of_rows(X: Any, y: Any, weight: Array | None, is_classes: bool) -> Folds | None:
-    """Return the fold of each row, −1 for rows that are always trained on; None where folds say nothing.
+def folds_of_rows(X: Any, y: Any, weight: Array | None, is_classes: bool) -> Array | None:
+    """Return the share of each row in each fold, (n_folds, n_samples); None where folds say nothing.
 
-    Classes are spread evenly, and one that would be missing in a training part is always trained on.
+    A column adds up to 1, but to 0 for rows that are always trained on: those of a class that would be
+    missing in a training part.
     """
-    found, first, unit = np.unique(fingerprints(X), return_index=True, return_inverse=True)
-    targets = y if is_classes else fingerprints(y)
-    repeated = np.bincount(unit, targets != targets[first][unit])[unit] > 0
-    if len(found) < MIN_INPUTS or np.average(repeated, weights=weight) > MAX_REPEATED:
-        return None
-    if not is_classes:
-        return _deal(np.zeros(len(found), np.int64), MANY_INPUTS)[unit]
-    stratum = np.full(len(found), np.iinfo(np.int64).max)
-    np.minimum.at(stratum, unit, y)
-    fold = _deal(stratum, MANY_INPUTS)[unit]
-    n_folds, n_classes = int(fold.max()) + 1, int(y.max()) + 1
-    low, high = np.full(n_classes, n_folds), np.full(n_classes, -1)
-    np.minimum.at(low, y, fold)
-    np.maximum.at(high, y, fold)
-    fold[(low == high)[y]] = -1
-    return fold if len(np.unique(fold[fold >= 0])) == n_folds else None
+    targets = np.reshape(y, (len(y), -1)).astype(float)
+    share, n_different = deal(fingerprints(X), targets, weight)
+    if is_classes:
+        held = np.array([np.bincount(y, part) for part in share])
+        share[:, (held.max(axis=0) == held.sum(axis=0))[y]] = 0.0
+    return share if n_different >= MIN_INPUTS and share.any(axis=1).all() else None
 
 
-def folds_of_groups(X: Any, groups: Any, counts: NDArray[np.bool_]) -> Folds | None:
-    """Return the fold of each row, the same for all rows of a group; None where folds say nothing.
+def folds_of_groups(X: Any, groups: Any, counts: NDArray[np.bool_]) -> Array | None:
+    """Return the share of each row in each fold, the same within a group; None where folds say nothing.
 
-    `groups` are numbered; `counts` says which have something to validate with, and these are spread evenly.
+    `groups` are numbered; `counts` says which have something to validate with.
     """
     row, n_groups = fingerprints(X), int(groups.max()) + 1
     _, distinct = np.unique(row + hash_entries(groups + 1.0, np.array([X.shape[1]])), return_index=True)
     content = np.zeros(n_groups, np.uint64)
     np.add.at(content, groups[distinct], row[distinct])  # distinct rows: one of weight 2 is the row twice
-    found, unit = np.unique(content, return_inverse=True)
-    useful = np.bincount(unit, counts, len(found)) > 0
-    if np.count_nonzero(useful) < MIN_GROUPS:
-        return None
-    return _deal(useful.astype(np.int64), MANY_GROUPS)[unit][groups]
+    found, copy_of = np.unique(content, return_inverse=True)  # copies of a group stay together
+    share = deal(found)[0][:, copy_of]
+    share[:, ~counts] = 0.0
+    enough = len(np.unique(copy_of[counts])) >= MIN_GROUPS and share.any(axis=1).all()
+    return share[:, groups] if enough else None
 
 
-def _deal(stratum: NDArray[np.int64], many: int) -> Folds:
-    """Deal sorted fingerprints to the folds in turn, stratum after stratum."""
-    fold = np.empty(len(stratum), np.int64)
-    fold[np.argsort(stratum, kind="stable")] = np.arange(len(stratum)) % N_FOLDS
-    return fold if len(stratum) < many else np.where(fold == 0, 0, -1)
+def deal(
+    inputs: Fingerprints, targets: Array | None = None, weight: Array | None = None
+) -> tuple[Array, int]:
+    """Deal rows to the folds: return their shares, (n_folds, n_samples), and how many rows are different.
+
+    Rows with the same inputs are laid side by side, sorted by their targets, and cut into parts of about the
+    mean weight of different rows (1 where few are repeated); the parts go to the folds in turn.  Where all
+    rows are repeated equally often, or weights are large throughout, each row is therefore in one fold.
+    """
+    n = len(inputs)
+    amount = _amounts(n, weight)
+    targets = np.empty((n, 0)) if targets is None else targets
+    order = np.lexsort((amount, *targets.T, inputs))
+    is_first = np.append(True, inputs[order][1:] != inputs[order][:-1])  # of its inputs
+    is_new = np.append(True, (targets[order][1:] != targets[order][:-1]).any(axis=1)) | is_first
+    group, n_different = np.cumsum(is_first) - 1, int(np.count_nonzero(is_new))
+    ends = np.cumsum(amount[order])
+    begins = ends - amount[order]
+    before = begins[is_first]  # what comes before each group
+    total = np.diff(np.append(before, ends[-1]))
+    unit = max(int(ends[-1] / n_different + 0.5), 1)
+    n_parts = np.maximum(total // unit, 1)
+    begins, ends = begins - before[group], ends - before[group]
+    first, last = (np.minimum(at // unit, n_parts[group] - 1) for at in (begins, ends - 1))
+    # A row may lie in several parts: one entry for each.
+    n_entries = last - first + 1
+    entry = np.repeat(np.arange(n), n_entries)
+    part = first[entry] + np.arange(len(entry)) - (np.cumsum(n_entries) - n_entries)[entry]
+    part_end = np.where(part == n_parts[group[entry]] - 1, total[group[entry]], (part + 1) * unit)
+    inside = np.minimum(ends[entry], part_end) - np.maximum(begins[entry], part * unit)
+    turn = (scramble(inputs[order][entry]) >> np.uint64(33)).astype(np.int64)
+    share = np.zeros((N_FOLDS, n))
+    np.add.at(share, ((turn + part) % N_FOLDS, order[entry]), inside / amount[order][entry])
+    return share, n_different
+
+
+def _amounts(n: int, weight: Array | None) -> NDArray[np.int64]:
+    """Return the weights as whole numbers."""
+    counts = FunctionSpace.of(n, weight).counts
+    if counts is not None:
+        return counts[0].astype(np.int64)
+    assert weight is not None
+    return np.maximum(np.rint(weight / weight.mean() * FINE), 1.0).astype(np.int64)
 
 
 def held_out_rows(n_rows: int, fraction: float, classes: Any, rng: Any) -> tuple[Any, Any]:
@@ -105,19 +126,3 @@ def held_out_groups(numbers: Any, fraction: float, rng: Any) -> tuple[Any, Any]:
         )
     held = np.isin(numbers, rng.permutation(n_groups)[:n_held])
     return ~held, held
-
-
-def mean_curve(curves: Sequence[Array], weights: Sequence[float]) -> Array:
-    """Return the mean of validation curves; one that ended early stays where it ended."""
-    length = max(map(len, curves))
-    padded = [np.append(curve, np.full(length - len(curve), curve[-1])) for curve in curves]
-    return np.average(np.where(np.isnan(padded), np.inf, padded), axis=0, weights=weights)
-
-
-def best_round(curve: Array) -> int:
-    """Return the first round that is as good as any, and at least 1."""
-    best, first = float(curve.min()), float(curve[0])
-    gain = first - best
-    # 1e-12 of the value is rounding, 1e-9 of the gain a plateau
-    worst = max(as_good_as(best, first), best + PLATEAU * (gain if np.isfinite(gain) else 0.0))
-    return max(1, int(np.argmax(curve <= worst)))

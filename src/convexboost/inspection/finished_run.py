@@ -61,7 +61,6 @@ class FinishedRun:
     stop: Stop = ALL_ROUNDS
     output: str = "best"
     has_validation: bool = True  #: the validation loss was known in training, so "best" was chosen by it
-    curve: Array | None = None  #: the validation loss in folds, which chose the number of rounds
     no_validation: str = NO_VALIDATION  #: why there is no validation loss, where there is none
     step: str = "auto"
     auto_step: bool = False  #: whether it is what "auto" means
@@ -81,20 +80,10 @@ class FinishedRun:
         return len(self.objective) - 1
 
     @property
-    def in_folds(self) -> bool:
-        """Return whether the only validation loss is that in folds."""
-        return self.curve is not None and bool(np.isnan(self.history["validation"]).all())
-
-    @property
-    def full_validation(self) -> Array:
-        """Return the validation loss of each round; from folds it may be longer than the run."""
-        values = self.curve if self.curve is not None and self.in_folds else self.history["validation"]
-        return values[~np.isnan(values)]
-
-    @property
     def validation(self) -> Array:
         """Return the validation loss after each round of the model; empty without one."""
-        return self.full_validation[: self.n_rounds + 1]
+        values = self.history["validation"]
+        return values[~np.isnan(values)]
 
     @property
     def half(self) -> int:

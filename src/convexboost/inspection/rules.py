@@ -244,8 +244,8 @@ def unfinished(run: FinishedRun) -> Answer:
         )
     elif run.is_slow and is_suitable(run):
         sentence = f"The run was not finished: in the second half of the rounds {straight_line(run)}."
-    elif len(run.full_validation) > run.n_rounds and _still_falls(run.full_validation):
-        values, half = run.full_validation, (len(run.full_validation) - 1) // 2
+    elif len(run.validation) > run.n_rounds and _still_falls(run.validation):
+        values, half = run.validation, (len(run.validation) - 1) // 2
         sentence = (
             f"The validation loss was still falling: rounds {half + 1} to {len(values) - 1} took it from "
             f"{np.min(values[: half + 1]):.4g} to {np.min(values):.4g}."
@@ -305,18 +305,10 @@ def overfitting(run: FinishedRun) -> Answer:
         f"since ({lost}), while the training objective went on falling."
     )
     numbers = {"best": float(best), "rise": back}
-    if run.in_folds:
-        advice = (
-            "This is intended: a classifier trains longer than is best for its loss, since its errors "
-            f"usually go on falling.  n_rounds={best} stops where the loss is best."
-        )
-        return Finding("overfitting", "note", sentence, numbers, advice)
     if run.output == "best" and len(values) == len(run.objective) and run.has_validation:
-        advice = (
-            f"The model handed out is the one of round {best}; early_stopping=True would have saved the rest."
-        )
+        advice = f"The model handed out is the one of round {best}; the rounds after it are not in it."
         return Finding("overfitting", "note", sentence, numbers, advice)
-    advice = "Use output='best' or early_stopping=True, fewer rounds, smaller steps, or l2."
+    advice = "Use early_stopping=True with output='best', fewer rounds, smaller steps, or l2."
     return Finding("overfitting", "warning", sentence, numbers, advice)
 
 

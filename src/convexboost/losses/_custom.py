@@ -16,7 +16,8 @@ All else is optional: `n_outputs` (scores per row, where the targets do not say)
 constant, smoothness, strong convexity, minimum: a `Constants` or a dict), `start(y, weight)` (the constant to
 start from), `link(F)` (what predictions should be, (n, k)), `prox(F, y, size)`, `task`, `name`, `thread_safe`
 (False if `evaluate`, which gets blocks of rows, must not run in two threads at once), `couples_rows` (of
-`total` and `value`: False if R is a mean over rows, so that some rows can be held out for early stopping).
+`total` and `value`: False if R is a mean over rows), `splits_rows` (of the same: False if the loss of some of
+the rows makes no sense, so that none are held out for early stopping).
 `as_loss(object)` makes a `Loss` of it, which can be added to others and so on; estimators do that by
 themselves.
 """
@@ -223,6 +224,11 @@ class CustomTotal(CustomLoss):
     def couples_rows(self) -> bool:  # type: ignore[override]
         """Return what the user declares; without that, rows are coupled."""
         return bool(getattr(self.user, "couples_rows", True))
+
+    @property
+    def splits_rows(self) -> bool:
+        """Return what the user declares; without that, rows can be held out."""
+        return bool(getattr(self.user, "splits_rows", True))
 
     def formula(self, f: str = "f") -> str:
         """Name and arguments."""

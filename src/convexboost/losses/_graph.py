@@ -31,6 +31,7 @@ class Graph(Coupling):
 
     objective: ClassVar[type[EdgeMean]]
     takes_groups = True  # the nodes that rows belong to
+    splits_rows = False
 
     def __post_init__(self) -> None:
         if not is_positive(self.strength):

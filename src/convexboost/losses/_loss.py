@@ -88,6 +88,14 @@ class Loss(Parameters, ABC):
         return any(term.reweights for term in self.terms)
 
     @property
+    def splits_rows(self) -> bool:
+        """Return whether some of the rows, or of the groups, can be held out.
+
+        The loss of a part of the rows must then be the loss on these rows; it may not refer to others.
+        """
+        return all(term.splits_rows for term in self.terms)
+
+    @property
     def one_target(self) -> bool:
         """Return whether there is one target per row however many outputs the model has."""
         return any(term.one_target for term in self.terms)
@@ -109,6 +117,10 @@ class Loss(Parameters, ABC):
     def as_rows(self) -> RowLoss | None:
         """Return it as a loss of single rows; None where it is not one."""
         return None
+
+    def for_classes(self, n_classes: int | None) -> Loss:
+        """Return the same loss with as few outputs as so many classes need; None: targets are not labels."""
+        return self
 
     @abstractmethod
     def bind(
@@ -209,6 +221,8 @@ class RowLoss(Loss):
     thread_safe: bool = True
     #: Whether one output's second derivative depends on the other outputs (`damped_newton`).
     couples_outputs: bool = False
+    #: How many Newton steps the leaf refit takes at once, 1 to 2: they are shortened, so R cannot rise.
+    newton_steps: float = 1.0
 
     #: The methods that say which function it is.
     defining: ClassVar[tuple[str, ...]] = ("evaluate",)
