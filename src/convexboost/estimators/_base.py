@@ -60,7 +60,7 @@ class BaseConvexBoost(EstimatorInput):
         data = self._read(given, loss)
         if not learner.needs_output_per_class:
             loss = loss.for_classes(data.n_classes)
-        objective = guarded(first_objective(self, data, loss), loss)
+        objective = first_objective(self, data, loss)
         settled = settle(self, given, data, objective, loss, learner)
         watched = {
             name: Watched(name, rows, settled.bind_unseen(rows), self._judge(rows, loss))
@@ -69,7 +69,7 @@ class BaseConvexBoost(EstimatorInput):
         parts = self._parts(data, settled) if settled.cross_fits else None
         options = settled.options
         if parts is None:
-            problems = [self._problem(settled, objective, data)]
+            problems = [self._problem(settled, guarded(objective, loss), data)]
         else:
             problems, options = self._members(settled, data, parts), settled.ensemble_options
         training = Training.of_several(problems, options, self._callbacks(options))
@@ -139,7 +139,9 @@ class BaseConvexBoost(EstimatorInput):
         mapper = self._bind(learner, data.train, space, settled).mapper
         problems = []
         for part in parts:
-            objective = guarded(settled.bind(part.train), settled.loss)
+            objective = settled.bind(part.train)
+            if not problems:  # one member is enough to check a user's loss
+                objective = guarded(objective, settled.loss)
             hypotheses = self._bind(learner, part.train, objective.space, settled, mapper)
             problems.append(self._problem(settled, objective, part, hypotheses))
         return problems
