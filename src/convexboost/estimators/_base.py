@@ -137,7 +137,7 @@ class BaseConvexBoost(EstimatorInput):
         learner = settled.settled_learner
         space = FunctionSpace.of(data.train.X.shape[0], data.train.weight)
         mapper = self._bind(learner, data.train, space, settled).mapper
-        problems = []
+        problems: list[Problem] = []
         for part in parts:
             objective = settled.bind(part.train)
             if not problems:  # one member is enough to check a user's loss
