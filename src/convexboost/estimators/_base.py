@@ -102,8 +102,8 @@ class BaseConvexBoost(EstimatorInput):
             weight = unseen.space.total
         return Problem(objective, hypotheses, start, rows.offset, validation, weight)
 
-    def _parts(self, data: Data, settled: Settled) -> list[Data] | None:
-        """Return the rows that each member trains on and holds out; None where folds say nothing."""
+    def _parts(self, data: Data, settled: Settled) -> Iterator[Data] | None:
+        """Yield the rows that each member trains on and holds out; None where folds say nothing."""
         rows = data.train
         if self._has_whole_groups(rows, settled.loss):
             assert rows.groups is not None
@@ -112,19 +112,20 @@ class BaseConvexBoost(EstimatorInput):
             shares = _validation.folds_of_rows(rows.X, rows.y, rows.weight, self._task == "classification")
         if shares is None:
             return None
-        return [data._replace(train=rows.weighed(1.0 - held), held_out=rows.weighed(held)) for held in shares]
+        return (data._replace(train=rows.weighed(1.0 - held), held_out=rows.weighed(held)) for held in shares)
 
-    def _members(self, settled: Settled, data: Data, parts: list[Data]) -> list[Problem]:
+    def _members(self, settled: Settled, data: Data, parts: Iterator[Data]) -> list[Problem]:
         """Return the problems of the members, which share the mapper of all rows: it does not see targets."""
         learner = settled.settled_learner
         space = FunctionSpace.of(data.train.X.shape[0], data.train.weight)
         mapper = self._bind(learner, data.train, space, settled).mapper
-        problems = []
-        for part in parts:
+
+        def member(part: Data) -> Problem:
             objective = settled.bind(part.train)
             hypotheses = self._bind(learner, part.train, objective.space, settled, mapper)
-            problems.append(self._problem(settled, objective, part, hypotheses))
-        return problems
+            return self._problem(settled, objective, part, hypotheses)
+
+        return list(map(member, parts))  # one at a time: a part is a copy of X
 
     def _bind(
         self, learner: Learner, rows: Rows, space: FunctionSpace, settled: Settled, mapper: Any = None
