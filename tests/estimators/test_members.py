@@ -176,6 +176,15 @@ def test_every_learner_is_protected(name):
     assert model.score(grid[new], clean[new]) > fixed.score(grid[new], clean[new]) + 0.1
 
 
+@pytest.mark.parametrize("learner", ["additive", "stump", "tree"])
+def test_rows_between_the_training_rows(learner):
+    """Every value has a bin of its own: those of the rows held out are empty."""
+    grid, new = (np.random.default_rng(seed).uniform(-2, 2, size=(150, 1)) for seed in (0, 1))
+    model = ConvexBoostRegressor(learner=learner, n_rounds=200, n_jobs=1).fit(grid, np.sin(grid[:, 0]))
+    assert model.n_members_ == 3
+    assert model.score(new, np.sin(new[:, 0])) > 0.95
+
+
 class Ordered:
     """A user's loss that compares all rows: the negative partial log-likelihood of Cox; y is the time."""
 

@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from itertools import chain, repeat
 from typing import Any
 
 import numpy as np
@@ -122,8 +123,8 @@ class BaseConvexBoost(EstimatorInput):
         judge = self._judge(rows, loss)
         return None if judge is None else lambda: judge(scores.F)
 
-    def _parts(self, data: Data, settled: Settled) -> list[Data] | None:
-        """Return the rows that each member trains on and holds out; None where folds say nothing."""
+    def _parts(self, data: Data, settled: Settled) -> Iterator[Data] | None:
+        """Yield the rows that each member trains on and holds out; None where folds say nothing."""
         rows = data.train
         if self._has_whole_groups(rows, settled.loss):
             assert rows.groups is not None
@@ -132,20 +133,22 @@ class BaseConvexBoost(EstimatorInput):
             shares = _validation.folds_of_rows(rows.X, rows.y, rows.weight, self._task == "classification")
         if shares is None:
             return None
-        return [data._replace(train=rows.weighed(1.0 - held), held_out=rows.weighed(held)) for held in shares]
+        return (data._replace(train=rows.weighed(1.0 - held), held_out=rows.weighed(held)) for held in shares)
 
-    def _members(self, settled: Settled, whole: BoundLoss, data: Data, parts: list[Data]) -> list[Problem]:
+    def _members(
+        self, settled: Settled, whole: BoundLoss, data: Data, parts: Iterator[Data]
+    ) -> list[Problem]:
         """Return the problems of the members, which share the mapper of all rows: it does not see targets."""
         learner = settled.settled_learner
         mapper = self._bind(learner, data.train, whole.space, settled).mapper
-        problems: list[Problem] = []
-        for part in parts:
-            objective = settled.bind(part.train)
-            if not problems:  # one member is enough to observe a user's loss
-                objective = replace(objective, observer=whole.observer)
+        observers = chain([whole.observer], repeat(None))  # one member is enough to observe a user's loss
+
+        def member(part: Data) -> Problem:
+            objective = replace(settled.bind(part.train), observer=next(observers))
             hypotheses = self._bind(learner, part.train, objective.space, settled, mapper)
-            problems.append(self._problem(settled, objective, part, hypotheses))
-        return problems
+            return self._problem(settled, objective, part, hypotheses)
+
+        return list(map(member, parts))  # one at a time: a part is a copy of X
 
     def _bind(
         self, learner: Learner, rows: Rows, space: FunctionSpace, settled: Settled, mapper: Any = None
