@@ -38,7 +38,7 @@ MAX_HISTOGRAMS = 2.0**33
 #: Rows are drawn by their targets, rounded to multiples of ‖Δ‖ / TARGET_UNITS.
 TARGET_UNITS = 1024.0
 #: Nodes of at most this many rows have no histograms: where all cuts are tried, and where one is drawn.
-FEW, FEW_IF_RANDOM = 64, 256
+FEW, FEW_IF_RANDOM = 32, 256
 #: Leaves of a tree by default.
 LEAVES = 31
 
@@ -63,6 +63,7 @@ class TreeSet(RowSet):
         #: what all rows count as: a row of weight 2 is two rows, but weights below 1 on average are shares
         self.n_rows = max(space.total, float(space.n_samples))
         self.monotone = learner.signs(self.categorical, names)
+        self._has_monotone = bool(self.monotone.any())
         self.weights = WholeWeights.of(space)
         self.buffers = Buffers()
         self._last_room: tuple[tuple[int, int, int], Room] | None = None
@@ -201,7 +202,7 @@ class TreeSet(RowSet):
         is_leaf = feature < 0
         leaf_of_node = (np.cumsum(is_leaf) - 1).astype(np.int32)
         values = np.zeros((int(is_leaf.sum()), D.shape[1]))
-        monotone = self.monotone if self.monotone.any() else None
+        monotone = self.monotone if self._has_monotone else None
         tree = TreeFunction(feature, child, masks.copy(), leaf_of_node, values, monotone)
         if len(order) == len(D):
             leaves = np.empty(len(D), np.int32)
@@ -210,7 +211,8 @@ class TreeSet(RowSet):
         sums = leaf_sums(D, self.space, self.inputs.leaves(tree), len(values), norm, self.inputs.n_threads)
         mass = sums[:, 0] + self.learner.reg_lambda / self.n_rows
         np.divide(sums[:, 1:], mass[:, None], out=values, where=sums[:, :1] > 0.0)
-        values[:] = nearest_monotone(tree, values, means(values.copy(), mass))
+        if monotone is not None:
+            values[:] = nearest_monotone(tree, values, means(values.copy(), mass))
         return tree, sums
 
 
