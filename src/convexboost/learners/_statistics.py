@@ -21,7 +21,7 @@ from convexboost.kernels.hashing import fingerprints, scramble
 from convexboost.learners._bins import Codes, Column, dense_column
 
 #: Columns with more levels are replaced by statistics; cuts between few levels do not fit noise.
-MOST_LEVELS = 16
+MOST_LEVELS = 9
 #: Rows of the mean that are added to each level: rare levels are close to the mean of all rows.
 PRIOR_ROWS = 10.0
 #: Parts that the training rows are dealt into.
