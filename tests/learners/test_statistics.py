@@ -9,7 +9,7 @@ from convexboost.core.hypotheses import Direction
 from convexboost.core.plain import Plain
 from convexboost.core.space import FunctionSpace
 from convexboost.kernels.hashing import fingerprints, scramble
-from convexboost.learners import Tree
+from convexboost.learners import Additive, Stump, Tree
 from convexboost.learners._statistics import (
     MOST_DIRECTIONS,
     MOST_LEVELS,
@@ -242,3 +242,20 @@ def test_wrong_plain_arrays_are_refused(name, change, message):
     arrays = {**plain.arrays, name: change(plain.arrays[name])}
     with pytest.raises(ValueError, match=message):
         RowMapper.from_plain(Plain(plain.description, arrays))
+
+
+@pytest.mark.parametrize("learner", [Stump(), Additive(), Tree()], ids=repr)
+def test_levels_are_never_merged_silently(learner):
+    X, y = table(n=2000, n_levels=300)
+    X[:300, 0] = np.arange(300)
+    space = FunctionSpace.of(len(y))
+    with pytest.warns(UserWarning, match="column 0 has 300 levels: the 254 heaviest have a bin each"):
+        learner.bind(X, space, [0]).zero(1)
+
+
+def test_a_model_is_certified_on_the_statistics_of_new_rows():
+    X, y = table()
+    mapper = bound(X, y)[1].mapper
+    hypotheses = Tree().bind(X, FunctionSpace.of(len(y)), mapper=mapper)
+    np.testing.assert_array_equal(hypotheses.inputs.codes, mapper.prepare(X).codes)
+    assert hypotheses.usable.tolist() == [0, 1, 2, 3]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Self
@@ -214,6 +215,18 @@ class BinMapper(Mapper):
     def offsets(self) -> NDArray[np.int64]:
         """First row of each feature in a table over all bins, the missing one included."""
         return np.cumsum([0] + [column.n_bins + 1 for column in self.columns])
+
+    def warn_of_merged_levels(self, columns: Iterable[int]) -> None:
+        """Warn where levels share a bin although the user did not ask for few bins."""
+        for j in columns:
+            n_levels, n_bins = self.columns[j].n_categories, self.columns[j].n_bins
+            if n_levels > MAX_BINS:
+                warnings.warn(
+                    f"column {j} has {n_levels:,} levels: the {n_bins - 1} heaviest have a bin each and the "
+                    "others share one; learner='tree' in an estimator tells them apart",
+                    UserWarning,
+                    stacklevel=3,
+                )
 
     def prepare(self, X: Any) -> BinnedInputs:
         """Return X as hypotheses read it; columns are binned when first asked for."""
@@ -485,6 +498,7 @@ def bin_sample(
     """Bin the training inputs, a 2-D array or any SciPy sparse matrix; by a `mapper` if there is one."""
     mask, X = categorical_mask(categorical, X.shape[1]), as_columns(X)
     mapper = mapper or BinMapper.fit(X, space, max_bins, mask, n_threads)
+    mapper.warn_of_merged_levels(range(len(mapper.columns)))
     if sp.issparse(X):
         return SparseSample(mapper, space, n_threads, X)
     return DenseSample(mapper, space, n_threads, X)

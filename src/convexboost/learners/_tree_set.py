@@ -66,7 +66,7 @@ class TreeSet(RowSet):
         self.buffers = Buffers()
 
     def zero(self, n_outputs: int) -> TreeTarget:
-        """Δ = 0; raises if the histograms would not fit into the memory."""
+        """Δ = 0; raises if the histograms would not fit into the memory, and warns of merged levels."""
         n_columns_, leaves = len(self.usable), self.max_leaves
         size = 4.0 * leaves * n_columns_ * int(self.n_bins[self.usable].max()) * n_columns(n_outputs)
         if size > MAX_HISTOGRAMS:
@@ -75,6 +75,8 @@ class TreeSet(RowSet):
                 f"`max_bins`={self.learner.max_bins} and {n_outputs} outputs take {size / 2**30:.0f} GiB (at "
                 f"most {MAX_HISTOGRAMS / 2**30:.0f}): lower one of them, or use learner='stump'"
             )
+        bins = self.mapper.bins
+        bins.warn_of_merged_levels(self.usable[self.usable < len(bins.columns)])
         return TreeTarget(self, np.zeros((self.space.n_samples, n_outputs)))
 
     def share_out(self, task: Callable[[int, int], object], size: int, operations: float) -> None:

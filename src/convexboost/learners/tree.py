@@ -28,6 +28,14 @@ class Tree(Learner):
     `min_samples_leaf` forbids some of the cuts.  With several outputs categories are sorted along the
     direction in which their means differ most, and a better set may exist.
 
+    Sets of many categories fit noise.  A column with ten categories or more (or with more than `max_bins`)
+    becomes a number: the mean of the loss's gradient over the rows of a category, when training begins, with
+    ten rows of the mean of all rows added.  A training row never sees its own target: rows are dealt into
+    five parts by a hash of their inputs, and a row gets the mean of the other parts.  Where a category
+    determines all inputs, and categories are not rare, it is the mean of all its rows.  Categories that were
+    not seen in training have the mean of all rows; missing values go to the better side.  A loss with several
+    outputs has up to three such numbers for a column, along the directions in which the means differ most.
+
     Parameters
     ----------
     max_leaves : int, default=None
