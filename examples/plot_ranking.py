@@ -3,8 +3,8 @@
     python examples/plot_ranking.py
 
 `ConvexBoostRanker` on the first fold of MQ2008 (46 features, grades 0, 1, 2); on made-up queries if the data
-cannot be had.  Settings are default, 500 rounds of trees, but for `output="last"`, which keeps all rounds to
-be drawn.  By default the model would end at the dot: the best round on the validation queries, by the loss.
+cannot be had.  Settings are default, but for 500 rounds of trees, all of which are drawn.  By default the
+model would end at the dot: the best round on the validation queries, by the loss.
 
 Look at both measures on the test queries: the share of pairs in the wrong order, which the hinge bounds from
 above, and NDCG@10, which looks at the top of the list only and was not trained for.
@@ -48,7 +48,7 @@ def main(out: Path, small: bool = False) -> dict[str, float]:
     """Fit, draw both measures over the rounds, return them at the chosen round."""
     name, (train, vali, test) = made_up(50) if small else queries()
     n_rounds = 40 if small else 500
-    model = ConvexBoostRanker(n_rounds=n_rounds, output="last", random_state=0)
+    model = ConvexBoostRanker(n_rounds=n_rounds, output="last", early_stopping=False, random_state=0)
     model.fit(*train, X_val=vali[0], y_val=vali[1], qid_val=vali[2])
     chosen = int(np.nanargmin(model.history_["validation"][1:]))
     rounds = np.arange(1, model.n_rounds_ + 1)

@@ -678,6 +678,7 @@ def look(loss, y, seed=0, sample_weight=None, groups=None, n_classes=None):
         search(Probe(objective, loss, np.random.default_rng([seed, 7]), thorough=False))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("scale", [1, 1e5, 1e-5])
 @pytest.mark.parametrize("name", [*available("convexboost.losses"), *EXPRESSIONS])
 def test_losses_of_the_library_are_right(name, scale):
@@ -691,6 +692,7 @@ def test_losses_of_the_library_are_right(name, scale):
             look(loss, y, seed, **given)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", RIGHT)
 def test_right_losses_are_right(name):
     loss, kind = RIGHT[name]
@@ -701,6 +703,7 @@ def test_right_losses_are_right(name):
             look(loss, y * scale, seed, **given)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("n_rows", [1, 2, 5])
 @pytest.mark.parametrize("name", [name for name, (_, kind) in RIGHT.items() if kind != "ranking"])
 def test_few_rows(name, n_rows):
@@ -711,6 +714,7 @@ def test_few_rows(name, n_rows):
     look(loss, y[:n_rows], **given)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", RIGHT)
 def test_a_fit_with_a_right_loss_says_nothing(name):
     loss, kind = RIGHT[name]
@@ -1023,8 +1027,8 @@ def test_a_link_of_one_output_may_have_one_dimension(shape):
     y, X = problem("one")[0], np.random.default_rng(0).normal(size=(N, 2))
     loss = rows(half_squared, link=lambda F: np.exp(F).reshape(shape))
     check_loss(loss, y)
-    model = ConvexBoostRegressor(loss, "stump", n_rounds=5).fit(X, y)
-    plain = ConvexBoostRegressor(rows(half_squared), "stump", n_rounds=5).fit(X, y)
+    model = ConvexBoostRegressor(loss, "stump", n_rounds=5, early_stopping=False).fit(X, y)
+    plain = ConvexBoostRegressor(rows(half_squared), "stump", n_rounds=5, early_stopping=False).fit(X, y)
     np.testing.assert_array_equal(model.predict(X), np.exp(plain.predict(X)))
     *_, last = model.staged_predict(X)
     np.testing.assert_allclose(last, model.predict(X))

@@ -56,8 +56,8 @@ def test_balanced_counts_weights_as_rows():
     X, y = data()
     counts = np.random.default_rng(0).integers(0, 3, N)
     rows = np.repeat(np.arange(N), counts)
-    weighted = fit(X, y, counts, class_weight="balanced")
-    spread = fit(X[rows], y[rows], class_weight="balanced")
+    weighted = fit(X, y, counts, class_weight="balanced", early_stopping=False)
+    spread = fit(X[rows], y[rows], class_weight="balanced", early_stopping=False)
     np.testing.assert_allclose(weighted.decision_function(X), spread.decision_function(X), rtol=1e-6)
     start = fit(X, y, class_weight="balanced").model_.start
     np.testing.assert_allclose(start, 0.0, atol=1e-9)  # all classes are as likely
@@ -65,7 +65,7 @@ def test_balanced_counts_weights_as_rows():
 
 def test_certificates_are_about_the_weighted_objective():
     X, y = data()
-    model = fit(X, y, learner="stump", class_weight={0: 5.0}, l2=0.1, output="last")
+    model = fit(X, y, learner="stump", class_weight={0: 5.0}, l2=0.1, output="last", early_stopping=False)
     assert model.certify(X, y).objective == pytest.approx(model.history_["objective"][-1], rel=1e-9)
 
 
@@ -93,3 +93,14 @@ def test_labels_that_y_does_not_have():
 def test_bad_class_weights(given, message):
     with pytest.raises(ValueError, match=message):
         fit(*data(), class_weight=given)
+
+
+def test_balanced_weights_do_not_depend_on_the_order_of_the_rows():
+    rng = np.random.default_rng(0)
+    y, weight, order = rng.integers(0, 3, 1000), rng.uniform(0.1, 3.0, 1000), rng.permutation(1000)
+    model = ConvexBoostClassifier(class_weight="balanced")
+    found = []
+    for rows in (np.arange(1000), order):
+        model._learn_class_weights(y[rows], weight[rows])
+        found.append(model._weigh_classes(y[rows], weight[rows]))
+    np.testing.assert_array_equal(found[0][order], found[1])

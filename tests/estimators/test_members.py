@@ -124,19 +124,35 @@ def test_query_weight_two_is_the_query_twice():
     np.testing.assert_allclose(a.predict(X), b.predict(X), atol=1e-9)
 
 
+@pytest.mark.parametrize("algorithm", ["residual", "repeated", "dual_averaging"])
+def test_every_weak_learner_is_chosen_once(algorithm):
+    """Also where a round rescales the models of some members."""
+    model = make(ConvexBoostRegressor, learner="stump", algorithm=algorithm, n_rounds=40)
+    model.set_params(n_iter_no_change=40).fit(X, np.exp(X[:, 0]))
+    assert model.n_members_ == 3
+    assert len(model.chosen_) == model.history_["weak_learners"][-1] >= 3 * model.n_rounds_ > 60
+
+
+def test_members_share_the_weak_learners():
+    model = make(ConvexBoostRegressor, max_weak_learners=20).fit(X, X[:, 0])
+    assert (model.n_members_, model.n_rounds_, model.stop_kind_) == (3, 6, "budget")
+    model = make(ConvexBoostRegressor, max_weak_learners=2).fit(X, X[:, 0])
+    assert (model.n_members_, model.n_rounds_, model.stop_kind_) == (1, 2, "budget")
+
+
 # --- does it help? -----------------------------------------------------------------------------------------
 
 
 def test_noise_stops_early_and_a_clean_target_does_not():
-    grid, clean = make_friedman1(1200, noise=0.0, random_state=0)
-    train, new = slice(300), slice(300, None)
-    noisy = clean + np.random.default_rng(1).normal(scale=8.0, size=1200)
-    model = ConvexBoostRegressor(learner="tree", n_rounds=150)
-    fixed = clone(model).set_params(early_stopping=False, n_iter_no_change=50).fit(grid[train], noisy[train])
+    grid, clean = make_friedman1(700, noise=0.0, random_state=0)
+    train, new = slice(200), slice(200, None)
+    noisy = clean + np.random.default_rng(1).normal(scale=8.0, size=700)
+    model = ConvexBoostRegressor(n_rounds=300, n_jobs=1)
+    fixed = clone(model).set_params(early_stopping=False).fit(grid[train], noisy[train])
     model.fit(grid[train], noisy[train])
     assert model.best_round_ < 75
-    assert model.score(grid[new], clean[new]) > fixed.score(grid[new], clean[new]) + 0.05
-    assert model.fit(grid[train], clean[train]).best_round_ > 140
+    assert model.score(grid[new], clean[new]) > fixed.score(grid[new], clean[new]) + 0.1
+    assert model.fit(grid[train], clean[train]).best_round_ > 150
 
 
 LEARNERS = {
@@ -218,8 +234,8 @@ def test_equal_rows_have_equal_fingerprints():
     assert len(np.unique(_validation.fingerprints(np.vstack([X, X[:, ::-1], X + 1.0])))) == 3 * N
 
 
-def deal(content, weight=None):
-    return _validation.deal(np.asarray(content, np.uint64), weight)
+def deal(inputs, weight=None):
+    return _validation.deal(np.asarray(inputs, np.uint64), weight=weight)
 
 
 def test_rows_are_dealt_by_content():
@@ -261,10 +277,15 @@ def test_weights_without_a_unit_leave_most_rows_in_one_fold(scale):
     np.testing.assert_allclose(deal(np.arange(1000), weight)[0][:, 0], 1 / 3, atol=0.01)
 
 
-def test_inputs_with_other_targets_are_independent():
-    A = np.zeros((N, 1))
-    share = _validation.folds_of_rows(A, Y[:, None], None, False)
-    assert (share.sum(axis=1) > 50).all()
+def test_rows_with_the_same_inputs_are_dealt_in_turn():
+    share = _validation.folds_of_rows(np.zeros((N, 1)), Y[:, None], None, False)
+    np.testing.assert_array_equal(share.sum(axis=1), N / 3)
+
+
+def test_folds_do_not_depend_on_the_targets_of_different_inputs():
+    for y, is_classes in ((Y[:, None], False), (C, True)):
+        share = _validation.folds_of_rows(X, y, None, is_classes)
+        np.testing.assert_array_equal(_validation.folds_of_rows(X, y.max() - y, None, is_classes), share)
 
 
 def test_repeated_rows_do_not_end_training_early():

@@ -53,6 +53,8 @@ class Learner(Parameters, ABC):
     uses_categories: bool = False
     #: Whether `bind` makes use of `targets`, for statistics of categories; if not, it need not take them.
     uses_targets: bool = False
+    #: Whether it needs an output per class, also where two classes could do with one.
+    needs_output_per_class: bool = False
     #: Whether a round takes so long that `diagnose` tries fewer of them.
     is_slow: bool = False
 
