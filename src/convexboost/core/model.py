@@ -27,7 +27,7 @@ from convexboost.core.protocols import Mapper
 from convexboost.core.space import Array
 
 #: The version of the plain data of a model.
-VERSION = 1
+VERSION = 2
 
 
 class Kinds(Protocol):
