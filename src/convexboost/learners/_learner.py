@@ -94,11 +94,10 @@ class Learner(Parameters, ABC):
 
         """
 
-    def settled(self, task: str, smoothed: bool) -> Self:
+    def settled(self, task: str) -> Self:
         """Return the learner with its own "auto" parameters settled.
 
-        `task` is "classification", "regression" or "ranking"; `smoothed` says whether gradients are those of
-        a Moreau envelope.
+        `task` is "classification", "regression" or "ranking".
         """
         return self
 

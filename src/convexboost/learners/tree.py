@@ -54,8 +54,8 @@ class Tree(Learner):
         Decrease of the weighted squared error that a split must bring at least.
     splits : {"auto", "best", "random"}, default="auto"
         "best": the best of all cuts.  "random": for each column of a node one cut is drawn, and the best of
-        these is taken (extremely randomised trees).  "auto" is "random" in classifiers and rankers, and in
-        regressors where the `envelope` is not 0 (losses with kinks); otherwise "best".
+        these is taken (extremely randomised trees).  "auto" is "random" in classifiers and rankers,
+        "best" in regressors.
     subsample : float, default=1.0
         Share of the rows that a tree is grown on, drawn anew for each tree; a ranker draws whole queries.
         Copies of a row are drawn together.  The values of the leaves are those of all rows.
@@ -130,14 +130,14 @@ class Tree(Learner):
         wanted = "a dict from columns, or a sequence with an entry for each, to -1, 0 or 1"
         need("monotone_constraints", fine, wanted)
 
-    def settled(self, task: str, smoothed: bool) -> Self:
+    def settled(self, task: str) -> Self:
         """Return the learner with `splits` settled (evidence: docs/generalisation.md).
 
-        Splits are random, but in regression only with the gradients of an envelope: for smooth losses it
-        depends on the data which kind of split is better.
+        Random cuts make better probabilities; for numbers it depends on the data which kind is better.
         """
-        random = self.splits == "random" or (self.splits == "auto" and (task != "regression" or smoothed))
-        return replace(self, splits="random" if random else "best")
+        if self.splits != "auto":
+            return self
+        return replace(self, splits="best" if task == "regression" else "random")
 
     def stronger(self) -> Tree:
         """Return the learner of trees that are some levels deeper."""
