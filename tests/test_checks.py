@@ -678,6 +678,7 @@ def look(loss, y, seed=0, sample_weight=None, groups=None, n_classes=None):
         search(Probe(objective, loss, np.random.default_rng([seed, 7]), thorough=False))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("scale", [1, 1e5, 1e-5])
 @pytest.mark.parametrize("name", [*available("convexboost.losses"), *EXPRESSIONS])
 def test_losses_of_the_library_are_right(name, scale):
@@ -691,6 +692,7 @@ def test_losses_of_the_library_are_right(name, scale):
             look(loss, y, seed, **given)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", RIGHT)
 def test_right_losses_are_right(name):
     loss, kind = RIGHT[name]
@@ -701,6 +703,7 @@ def test_right_losses_are_right(name):
             look(loss, y * scale, seed, **given)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("n_rows", [1, 2, 5])
 @pytest.mark.parametrize("name", [name for name, (_, kind) in RIGHT.items() if kind != "ranking"])
 def test_few_rows(name, n_rows):
@@ -711,6 +714,7 @@ def test_few_rows(name, n_rows):
     look(loss, y[:n_rows], **given)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", RIGHT)
 def test_a_fit_with_a_right_loss_says_nothing(name):
     loss, kind = RIGHT[name]

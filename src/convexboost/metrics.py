@@ -1,4 +1,7 @@
-"""How good a ranking is: the share of pairs in the wrong order, and the discounted gain of the top."""
+"""How good a ranking is: the share of pairs in the wrong order, and the discounted gain of the top.
+
+No model depends on these numbers: they are sums of floats, whose last digits depend on the order of rows.
+"""
 
 from __future__ import annotations
 

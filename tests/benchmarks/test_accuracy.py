@@ -332,6 +332,7 @@ def check_patience(bench, name, problems, monkeypatch):
     assert first.shape == last.shape == (80,)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", ["convexboost", "convexboost, hinge", "convexboost, softmax"])
 def test_our_stages_end_with_the_prediction(bench, problems, monkeypatch, name):
     check_library(bench, name, problems)

@@ -131,6 +131,36 @@ def test_early_stopping_by_validation():
     assert len(result.records) - 1 == result.best_round + 4 < 300
 
 
+def score_of(scores):
+    """Return a score whose best round differs from that of the loss."""
+    return lambda: -float(np.mean((scores.F[:, 0] - truth(NEW)) ** 4))
+
+
+def test_a_score_goes_before_the_validation_loss():
+    scores = validation()
+    result = run(validation=scores, score=score_of(scores), n_rounds=300, n_iter_no_change=4)
+    history = result.history
+    assert result.best_round == int(np.argmax(history["score"])) == len(result.records) - 5
+    assert result.best_round != int(
+        np.argmin(run(validation=validation(), n_rounds=40).history["validation"])
+    )
+    assert result.stop.message == "the validation score has not improved for 4 rounds"
+    assert result.model.n_rounds == result.best_round
+    assert np.isfinite(history["validation"]).all()
+
+
+def test_a_validation_set_that_does_not_decide_is_only_recorded():
+    scores = validation()
+    watched = run(validation=scores, score=score_of(scores), validation_decides=False, n_rounds=40)
+    plain = run(n_rounds=40)
+    assert watched.best_round == plain.best_round == int(np.argmin(watched.history["objective"]))
+    np.testing.assert_array_equal(watched.model.predict(NEW), plain.model.predict(NEW))
+    assert np.isfinite(watched.history["score"]).all()
+    np.testing.assert_array_equal(
+        watched.history["validation"], run(validation=validation(), n_rounds=40).history["validation"]
+    )
+
+
 def test_early_stopping_without_validation_is_by_the_objective():
     result = run(step="constant:2", n_iter_no_change=3, n_rounds=300, algorithm="naive")
     assert "not improved for 3 rounds" in result.stop.message
@@ -473,6 +503,7 @@ def training(loss=None, rows=slice(None), y=None, **options):
         ({"y": np.stack([truth(X)] * 2, axis=1)}, "its number of outputs is 1, here it is 2"),
         ({"certificate": True}, "its certificate is False, here it is True"),
         ({"validation": validation()}, "its validation set is False, here it is True"),
+        ({"score": lambda: 1.0}, "its score is False, here it is True"),
     ],
     ids=lambda value: str(value)[:20],
 )

@@ -71,7 +71,14 @@ def test_the_second_time_it_only_reads(first):
     assert code == 0
     assert words.count("taken from an earlier run") == len(before) == 7
     assert before == {path: path.stat().st_mtime_ns for path in (out / "runs").rglob("*.json")}
-    code, words = invoke("counterexample", "--quick", "--out", out, "--fresh")
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("without_pictures")
+def test_fresh_runs_all_again(first):
+    out = first[0]
+    before = {path: path.stat().st_mtime_ns for path in (out / "runs").rglob("*.json")}
+    _, words = invoke("counterexample", "--quick", "--out", out, "--fresh")
     assert "taken from" not in words
     assert before != {path: path.stat().st_mtime_ns for path in (out / "runs").rglob("*.json")}
 

@@ -119,6 +119,7 @@ def predictions(loss, learner, y=Y, groups=None, rounds=30, **options):
     return model.fit(X, y, **({} if groups is None else {"groups": groups})).predict(X)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("learner", LEARNERS)
 @pytest.mark.parametrize("name", LOSSES)
 def test_a_constant_in_the_loss_does_not_matter(name, learner):
@@ -229,6 +230,7 @@ ROBUST = ["absolute", "huber", "quantile:0.5", "quantile:0.8", "epsilon_insensit
 FACTOR = 1.4
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("learner", ["tree", "stump", "additive"])
 @pytest.mark.parametrize("loss", ROBUST)
 def test_one_outlier_hardly_matters(loss, learner):

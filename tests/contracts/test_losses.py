@@ -382,6 +382,7 @@ def test_evaluate_leaves_its_arguments_alone_and_returns_fresh_arrays(problem):
     np.testing.assert_array_equal(problem.y, y_before)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("weights", ["uniform", "weighted", "uneven"])
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 4))])
 @pytest.mark.parametrize(("label", "n_outputs"), [(label, k) for label in LOSSES for k in outputs(label)])
@@ -599,7 +600,7 @@ DECLARED = {
     "hinge": "best_constant best_shifts lipschitz minimum pieces prox support",
     "huber": "best_constant lipschitz minimum prox smoothness",
     "laplacian": "minimum smoothness takes_groups",
-    "logistic": "best_constant curvatures link lipschitz minimum smoothness",
+    "logistic": "best_constant curvatures link lipschitz minimum newton_steps smoothness",
     "multiclass_hinge": "best_constant lipschitz minimum pieces prox support",
     "poisson": "best_constant curvatures link minimum positive_only prox",
     "quantile": "best_constant best_shifts lipschitz minimum pieces prox support",
@@ -623,6 +624,7 @@ def declared(problem):
     if problem.is_row_wise:
         flags += ["has_prox", "has_support", "has_pieces", "has_curvatures", "has_best_shifts"]
         flags += ["has_best_constant", "couples_outputs"]
+        found["newton_steps"] = loss.newton_steps if loss.newton_steps != 1.0 else None
     else:
         found["pieces"] = objective.has_pieces or None
         found["best_constant"] = type(objective).start is not BoundLoss.start or None

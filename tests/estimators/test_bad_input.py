@@ -353,7 +353,7 @@ def test_too_few_rows_for_early_stopping(rows, fraction):
     ("offset", "message"),
     [
         (Y[:-1], "`offset` must have 30 rows like `X`, got 29"),
-        (np.column_stack([Y, Y]), "`offset` must have 1 columns, got 2"),
+        (np.column_stack([Y, Y]), "`offset` must have 1 column, got 2"),
         (with_one(Y, np.nan), "Input offset contains NaN"),
         (with_one(Y, np.inf), "Input offset contains infinity"),
     ],
@@ -365,7 +365,11 @@ def test_offset(offset, message):
 
 def test_offset_of_a_classifier_has_a_column_for_each_class():
     refuses("`offset` must have 3 columns, got 1", ConvexBoostClassifier(), offset=Y)
-    refuses("`offset` must have 2 columns, got 3", ConvexBoostClassifier(), y=C > 0, offset=np.zeros((N, 3)))
+    two = np.zeros((N, 2))
+    refuses("`offset` must have 1 column, got 2", ConvexBoostClassifier(), y=C > 0, offset=two)
+    refuses(
+        "`offset` must have 2 columns, got 1", ConvexBoostClassifier("multiclass_hinge"), y=C > 0, offset=Y
+    )
 
 
 # --- predictions -------------------------------------------------------------------------------------------

@@ -93,3 +93,14 @@ def test_labels_that_y_does_not_have():
 def test_bad_class_weights(given, message):
     with pytest.raises(ValueError, match=message):
         fit(*data(), class_weight=given)
+
+
+def test_balanced_weights_do_not_depend_on_the_order_of_the_rows():
+    rng = np.random.default_rng(0)
+    y, weight, order = rng.integers(0, 3, 1000), rng.uniform(0.1, 3.0, 1000), rng.permutation(1000)
+    model = ConvexBoostClassifier(class_weight="balanced")
+    found = []
+    for rows in (np.arange(1000), order):
+        model._learn_class_weights(y[rows], weight[rows])
+        found.append(model._weigh_classes(y[rows], weight[rows]))
+    np.testing.assert_array_equal(found[0][order], found[1])

@@ -367,3 +367,22 @@ def test_targets_are_numbers_not_times(kind):
         regressor().fit(NOISE[:, None], Y, X_val=NOISE[:, None], y_val=pd.Series(y))
     with pytest.raises(ValueError, match=r"`y` must hold numbers, got Time(stamp|delta)"):
         regressor().fit(NOISE[:, None], pd.Series(y).astype(object))
+
+
+def test_only_categories_that_occur_count():
+    """Levels of a pandas column that no row has change nothing, whatever they are."""
+    labels = pd.Series(np.where(np.arange(N) % 5 == 0, None, LABELS), dtype=object)
+    plain = (
+        regressor(categorical_features=["when"]).fit(pandas_frame(labels), Y).predict(pandas_frame(labels))
+    )
+    for more in (["unused"], [7], [("a", "tuple")]):
+        frame = pandas_frame(pd.Series(pd.Categorical(labels, categories=[*more, "x", "10", "2", "1"])))
+        np.testing.assert_array_equal(regressor().fit(frame, Y).predict(frame), plain)
+
+
+def test_tuples_as_categories():
+    pairs = np.empty(N, object)
+    pairs[:] = [(int(label == "x"), label) for label in LABELS]
+    frame, text = (pandas_frame(pd.Series(values, dtype=object)) for values in (pairs, LABELS))
+    models = [regressor(categorical_features=["when"]).fit(X, Y) for X in (frame, text)]
+    np.testing.assert_array_equal(models[0].predict(frame), models[1].predict(text))

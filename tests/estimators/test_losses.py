@@ -9,11 +9,14 @@ from sklearn.model_selection import cross_val_score
 from sklearn.utils import get_tags
 
 from convexboost import ConvexBoostClassifier, ConvexBoostRegressor
+from convexboost.losses import CVaR, Ridge, maximum
 from convexboost.losses.epsilon_insensitive import EpsilonInsensitive
 from convexboost.losses.hinge import Hinge
 from convexboost.losses.huber import Huber
 from convexboost.losses.logistic import Logistic
+from convexboost.losses.multiclass_hinge import MulticlassHinge
 from convexboost.losses.quantiles import Quantiles
+from convexboost.losses.softmax import Softmax
 
 BINARY = {
     "logistic": "softmax",
@@ -22,6 +25,13 @@ BINARY = {
     "squared_hinge": "multiclass_hinge",
 }
 PROBABILITIES = ("logistic", "exponential")
+
+
+class TwoOutputs(Softmax):
+    """Softmax that has an output per class for two classes, too: what it makes of two is for itself alone."""
+
+
+TWO_OUTPUTS = {"logistic": TwoOutputs(), "hinge": "multiclass_hinge"}
 REGRESSION = [Huber(30.0), EpsilonInsensitive(10.0), "poisson", "quantiles"]
 
 
@@ -121,10 +131,70 @@ def test_two_classes_as_one_score_or_two(loss, algorithm, cancer):
     """Softmax and the multiclass hinge see only f₁ − f₀; `auto` does not depend on the unit of the scores."""
     X, y = cancer
     one, two = (
-        ConvexBoostClassifier(name, "stump", algorithm, n_rounds=5).fit(X, y) for name in (loss, BINARY[loss])
+        ConvexBoostClassifier(given, "stump", algorithm, n_rounds=5).fit(X, y)
+        for given in (loss, TWO_OUTPUTS[loss])
     )
+    assert (len(one.model_.start), len(two.model_.start)) == (1, 2)
     np.testing.assert_allclose(one.history_["objective"], two.history_["objective"], rtol=1e-6)
     np.testing.assert_allclose(one.decision_function(X), two.decision_function(X), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("options", [{}, {"learning_rate": 0.5}, {"class_weight": "balanced"}], ids=str)
+def test_softmax_of_two_classes_is_the_same_model_with_one_output(options, cancer):
+    """Trees, leaf values, probabilities: a rate means the same as with an output per class."""
+    X, y = cancer
+    one, two = (
+        ConvexBoostClassifier(loss, n_rounds=10, early_stopping=False, random_state=0, **options).fit(X, y)
+        for loss in ("softmax", TwoOutputs())
+    )
+    assert (len(one.model_.start), len(two.model_.start)) == (1, 2)
+    np.testing.assert_allclose(one.history_["objective"], two.history_["objective"], rtol=1e-12)
+    np.testing.assert_allclose(one.decision_function(X), two.decision_function(X), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(one.predict_proba(X), two.predict_proba(X), rtol=1e-9)
+
+
+def outputs_of(loss, y, learner="tree"):
+    X = np.random.default_rng(0).normal(size=(len(y), 2))
+    model = ConvexBoostClassifier(loss, learner, n_rounds=2, early_stopping=False).fit(X, y)
+    assert hasattr(model, "predict_proba") == model.loss_.has_link
+    if model.loss_.has_link:
+        np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0, rtol=1e-12)
+        assert model.predict_proba(X).shape == (len(y), len(np.unique(y)))
+    return len(model.model_.start)
+
+
+def test_softmax_has_one_output_for_two_classes():
+    two, three = np.arange(40) % 2, np.arange(40) % 3
+    for loss in ("softmax", Softmax(), 2 * Softmax(), Softmax() + Ridge(0.1), CVaR("softmax", 0.5)):
+        assert (outputs_of(loss, two), outputs_of(loss, three)) == (1, 3)
+    assert ConvexBoostClassifier(n_rounds=2).fit(np.eye(40), two).loss_ == Logistic()
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        Softmax().affine(2.0),
+        Softmax() + MulticlassHinge(),
+        2 * (Softmax() + MulticlassHinge()),
+        maximum(Softmax(), MulticlassHinge()),
+    ],
+    ids=str,
+)
+def test_softmax_among_others_keeps_an_output_per_class(loss):
+    assert outputs_of(loss, np.arange(40) % 2) == 2
+
+
+def test_learner_that_needs_an_output_per_class():
+    assert outputs_of("softmax", np.arange(40) % 2, "class_stump") == 2
+
+
+def test_offset_of_two_classes_is_their_log_odds(cancer):
+    X, y = cancer
+    options = {"n_rounds": 3, "early_stopping": False, "random_state": 0, "output": "last"}
+    start = ConvexBoostClassifier(**options).fit(X, y).model_.start
+    model = ConvexBoostClassifier(**options).fit(X, y, offset=np.full(len(y), start[0]))
+    whole = ConvexBoostClassifier(**options).fit(X, y).decision_function(X)
+    np.testing.assert_allclose(start + model.decision_function(X), whole, rtol=1e-9)
 
 
 @pytest.mark.parametrize("loss", BINARY)

@@ -243,8 +243,8 @@ def test_equal_rows_have_equal_fingerprints():
     assert len(np.unique(_validation.fingerprints(np.vstack([X, X[:, ::-1], X + 1.0])))) == 3 * N
 
 
-def deal(content, weight=None):
-    return _validation.deal(np.asarray(content, np.uint64), weight)
+def deal(inputs, weight=None):
+    return _validation.deal(np.asarray(inputs, np.uint64), weight=weight)
 
 
 def test_rows_are_dealt_by_content():
@@ -286,10 +286,15 @@ def test_weights_without_a_unit_leave_most_rows_in_one_fold(scale):
     np.testing.assert_allclose(deal(np.arange(1000), weight)[0][:, 0], 1 / 3, atol=0.01)
 
 
-def test_inputs_with_other_targets_are_independent():
-    A = np.zeros((N, 1))
-    share = _validation.folds_of_rows(A, Y[:, None], None, False)
-    assert (share.sum(axis=1) > 50).all()
+def test_rows_with_the_same_inputs_are_dealt_in_turn():
+    share = _validation.folds_of_rows(np.zeros((N, 1)), Y[:, None], None, False)
+    np.testing.assert_array_equal(share.sum(axis=1), N / 3)
+
+
+def test_folds_do_not_depend_on_the_targets_of_different_inputs():
+    for y, is_classes in ((Y[:, None], False), (C, True)):
+        share = _validation.folds_of_rows(X, y, None, is_classes)
+        np.testing.assert_array_equal(_validation.folds_of_rows(X, y.max() - y, None, is_classes), share)
 
 
 def test_repeated_rows_do_not_end_training_early():

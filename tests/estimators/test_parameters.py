@@ -180,6 +180,7 @@ def refuses(message, fit=(), **options):
         ({"validation_fraction": 0.2}, "early_stopping=True"),
         ({"validation_fraction": 0.2, "early_stopping": False}, "early_stopping=True"),
         ({"n_iter_no_change": 5, "early_stopping": False}, "`early_stopping`=True, got False"),
+        ({"scoring": "r2", "early_stopping": False}, "`early_stopping`, or `X_val` or `eval_set`"),
         ({"categorical_features": [0], "learner": Ridge()}, "got Regressor(estimator=Ridge())"),
     ],
 )
@@ -196,7 +197,8 @@ def test_arguments_that_would_be_ignored():
         early_stopping=True,
     )
     given = {"X_val": X, "y_val": Y}
-    refuses(r"`n_iter_no_change`=5 would be ignored: .*`early_stopping`=True", given, n_iter_no_change=5)
+    message = r"`n_iter_no_change`=5 would be ignored: .*`early_stopping`=True"
+    refuses(message, given, n_iter_no_change=5, early_stopping=False)
     model = ConvexBoostRegressor(n_rounds=2)
     with pytest.raises(ValueError, match=r"`groups_val` would be ignored: `X_val` is missing"):
         model.fit(X, Y, groups_val=QID)

@@ -134,6 +134,7 @@ def expected_failures(estimator):
     return {}
 
 
+@pytest.mark.one_in(3)
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
 def test_check(estimator, check):
     check(estimator)

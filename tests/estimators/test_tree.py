@@ -81,6 +81,7 @@ def sweep(scores, X, column, sign, rng):
     return np.ptp(F, axis=1).max()
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("options", CASES.values(), ids=CASES)
 @pytest.mark.parametrize("splits", ["best", "random"])
 def test_regression_is_monotone(options, splits):
@@ -198,6 +199,7 @@ def test_same_random_state_same_bits(learner):
     assert (a != c).any()
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("loss", ["half_squared", "absolute", "huber", "quantile:0.2"])
 @pytest.mark.parametrize("splits", ["best", "random"])
 def test_weight_two_is_the_row_twice(loss, splits):

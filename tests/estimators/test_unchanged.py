@@ -88,6 +88,7 @@ def check(model, before, fit, use):
     return False
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("refit", [False, True])
 def test_interrupted_anywhere(case, refit):
     model, first, second, use = case

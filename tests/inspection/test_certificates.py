@@ -105,6 +105,7 @@ def test_there_are_enough_problems():
     assert len(PROBLEMS) >= 200
 
 
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize(("number", "case"), list(enumerate(PROBLEMS)), ids=str)
 def test_no_bound_is_above_the_optimum(number, case):
     problem = make(*case)
@@ -147,6 +148,7 @@ def test_no_bound_is_above_the_optimum(number, case):
         assert polished.ridge().value >= result.certificate.ridge().value - 0.05 or polished.gap() < 0.05
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(
     "case",
     [
@@ -188,6 +190,7 @@ def two_values(scale, seed, n=8):
     return X, scale * X[:, 0] + np.random.default_rng(seed).normal(size=n)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("loss", [Absolute(), Quantile(0.5), EpsilonInsensitive(), Huber()], ids=str)
 @pytest.mark.parametrize("step", ["auto", "line_search"])
 def test_no_bound_is_above_the_model_itself(loss, step):
@@ -218,6 +221,7 @@ class WrongProx(Absolute):
         return np.cos(3.0 * F) + y
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("l2", [0.0, 0.3])
 def test_a_prox_is_never_trusted(seed, l2):
@@ -228,6 +232,7 @@ def test_a_prox_is_never_trusted(seed, l2):
     assert found._bound(AllModels(l2) if l2 else Ball(problem.d_1)) <= problem.minimum + KNOWN
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("loss", [HalfSquared(), Absolute()], ids=str)
 @pytest.mark.parametrize("target", [1.0, 1e6, 1e7])
 def test_rows_that_are_hardly_there_count(loss, target):
@@ -260,6 +265,7 @@ def test_targets_far_from_zero(seed):
     assert polished._bound(Ball(polished.distance)) <= min(polished.objective, last)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("loss", ["absolute", "quantile", "multiclass_hinge"])
 @pytest.mark.parametrize("hypotheses", ["stumps", "additive", "low_rank"])
 @pytest.mark.parametrize("l2", [0.0, 0.3])
@@ -708,6 +714,7 @@ def test_a_certificate_changes_no_bit_of_the_model(algorithm, l2, hypotheses):
     assert "lower_bound" not in plain.history
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("algorithm", list(ALGORITHMS))
 @pytest.mark.parametrize("hypotheses", ["stumps", "additive", "low_rank"])
 def test_stopped_pickled_and_resumed_gives_the_same_certificate(algorithm, hypotheses, monkeypatch):

@@ -454,7 +454,7 @@ def test_rows_that_were_not_trained_on_stand_in_for_a_validation_set():
     model = regressor("absolute", "additive", output="last").fit(X[:300], y[:300])
     assert "overfitting" in [missing.rule for missing in model.diagnose().unchecked]
     found = model.diagnose(X[300:], y[300:])
-    watched = regressor("absolute", "additive", output="last").fit(
+    watched = regressor("absolute", "additive", output="last", early_stopping=False).fit(
         X[:300], y[:300], X_val=X[300:], y_val=y[300:]
     )
     assert found["overfitting"].sentence == watched.diagnose()["overfitting"].sentence

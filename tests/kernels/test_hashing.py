@@ -1,6 +1,6 @@
 """Hashing: numbers in range, that depend on content and not on position.
 
-The fingerprints of matrices are in tests/estimators/test_rounds.py.
+The fingerprints of matrices are in tests/estimators/test_members.py.
 """
 
 import numpy as np

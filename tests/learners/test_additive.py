@@ -86,6 +86,7 @@ def least_squares(H, V):
 # --- the twin ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("algorithm", ["naive", "residual", "repeated"])
 @pytest.mark.parametrize("loss", [HalfSquared(), MulticlassHinge(), Softmax()], ids=lambda loss: loss.name)
 @pytest.mark.parametrize("smooth", [True, False], ids=["smooth", "rough"])
@@ -216,6 +217,7 @@ def test_intrinsic_edge_of_a_residual(rng):
 # --- when nothing is left ----------------------------------------------------------------------------------
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("l2", [0.0, 0.3])
 @pytest.mark.parametrize("algorithm", ["naive", "residual", "repeated"])
 @pytest.mark.parametrize("max_table_mb", [512, 0])

@@ -5,6 +5,7 @@ import scipy.sparse as sp
 from convexboost.core.gradients import Gradient
 from convexboost.core.space import FunctionSpace
 from convexboost.kernels.histogram import fixed_point_factor
+from convexboost.learners import _bins
 from convexboost.learners._bins import MAX_BINS, BinMapper, Column, bin_sample
 from tests import reference
 
@@ -80,6 +81,48 @@ def test_quantile_bins_of_repeated_rows(rng):
         repeated = np.repeat(values, counts)
         twice = Column.numeric(repeated, np.full(len(repeated), 1 / len(repeated)), 10)
         np.testing.assert_array_equal(weighted.cuts, twice.cuts)
+
+
+@pytest.fixture
+def sampled(monkeypatch, rng):
+    """Return rows and whole weights of which only some choose the bins, and what their cuts are."""
+    monkeypatch.setattr(_bins, "MAX_QUANTILE_ROWS", 300)
+    X, weight = rng.normal(size=(1000, 3)).round(2), rng.integers(1, 4, 1000)
+    X[::7, 0], X[::11, 1] = np.nan, -0.0
+    return X, weight, cuts_of(X, weight)
+
+
+def cuts_of(X, weight):
+    mapper = BinMapper.fit(X, FunctionSpace.of(len(X), weight), 20, np.zeros(X.shape[1], bool))
+    return np.concatenate([column.cuts for column in mapper.columns])
+
+
+def test_sampled_rows_do_not_depend_on_their_order(sampled, rng):
+    X, weight, cuts = sampled
+    order = rng.permutation(len(X))
+    np.testing.assert_array_equal(cuts_of(X[order], weight[order]), cuts)
+
+
+def test_sampled_rows_do_not_depend_on_copies(sampled):
+    X, weight, cuts = sampled
+    np.testing.assert_array_equal(cuts_of(np.repeat(X, weight, axis=0), np.ones(weight.sum())), cuts)
+
+
+def test_few_distinct_rows_are_all_used(monkeypatch, rng):
+    X = rng.normal(size=(100, 2)).repeat(5, axis=0)
+    cuts = cuts_of(X, np.ones(500))
+    monkeypatch.setattr(_bins, "MAX_QUANTILE_ROWS", 100)
+    np.testing.assert_array_equal(cuts_of(X, np.ones(500)), cuts)
+
+
+def test_sampled_rows_cut_near_the_quantiles(monkeypatch, rng):
+    """The share below a cut is off by a few standard errors at most."""
+    monkeypatch.setattr(_bins, "MAX_QUANTILE_ROWS", 2000)
+    values = rng.normal(size=20_000)
+    cuts = cuts_of(values[:, None], np.ones(len(values)))
+    shares = np.searchsorted(np.sort(values), cuts) / len(values)
+    error = np.abs(shares - np.arange(1, 20) / 20).max()
+    assert 0.0 < error < 4 * 0.5 / np.sqrt(2000)
 
 
 def test_categories(rng):

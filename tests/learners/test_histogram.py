@@ -48,6 +48,7 @@ def terms(model):
     return [(h.feature, h.leaf_of_bin.tolist()) for _, h in model.terms]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("algorithm", ["naive", "residual", "repeated"])
 @pytest.mark.parametrize("loss", [HalfSquared(), MulticlassHinge(), Softmax()], ids=lambda loss: loss.name)
 @pytest.mark.parametrize("cls", STUMPS, ids=ids)

@@ -58,7 +58,7 @@ def test_output_layer_is_the_least_squares_solution(options, n_outputs, X, space
     V = rng.normal(size=(N, n_outputs)) + X[:, :1]
     H = Network(**options).bind(X, space)
     h, values = project(H, V)
-    L, root = hidden_layer(H.inputs.X, h.terms[0][1]), np.sqrt(space.weight)[:, None]
+    L, root = hidden_layer(H.mapper.prepare(X).X, h.terms[0][1]), np.sqrt(space.weight)[:, None]
     best = L @ np.linalg.lstsq(root * L, root * V, rcond=None)[0]
     np.testing.assert_allclose(values, best, atol=1e-5)
     assert h.terms[0][0] == pytest.approx(1.0, rel=1e-7)
@@ -150,7 +150,7 @@ def test_rows_are_drawn_by_weight(rng):
         assert len(drawn) == 100
         np.testing.assert_array_equal(H.inputs.X[drawn], rows.Z.reshape(-1, 2)[:100])
         counts += np.bincount(drawn, minlength=500)
-    np.testing.assert_allclose(counts / 2000, 100 * H.space.weight, atol=0.06)
+    np.testing.assert_allclose(counts[H.inputs.number] / 2000, 100 * H.space.weight, atol=0.06)
 
 
 def test_few_rows_stand_for_many(rng):
@@ -218,7 +218,7 @@ def test_units_of_targets(factor, X, space, rng):
 
 def test_columns_are_standardised_with_the_weights(X, space):
     H = Network().bind(X, space)
-    Z = H.inputs.X
+    Z = H.mapper.prepare(X).X
     np.testing.assert_allclose(space.weight @ Z, [0, 0, 0, 1], atol=1e-12)
     np.testing.assert_allclose(space.weight @ Z**2, 1.0)
     new = H.mapper.prepare(X[:5] + 1.0).X
@@ -231,7 +231,7 @@ def test_missing_values_are_the_mean_and_an_indicator(X, space, rng):
     missing = rng.random(N) < 0.3
     X[missing, 1] = np.nan
     H = Network().bind(X, space)
-    Z = H.inputs.X
+    Z = H.mapper.prepare(X).X
     assert Z.shape == (N, 5)
     np.testing.assert_array_equal(Z[missing, 1], 0.0)
     np.testing.assert_array_equal(Z[:, 2], missing)
@@ -245,7 +245,7 @@ def test_categories_are_indicators(space, rng):
     X = np.column_stack([rng.choice([3.0, 8.0, np.nan], N), rng.normal(size=N)])
     X[:3, 0] = [3.0, 8.0, np.nan]
     H = Network().bind(X, space, categorical=[0])
-    np.testing.assert_array_equal(H.inputs.X[:3, :3], np.eye(3))
+    np.testing.assert_array_equal(H.mapper.prepare(X).X[:3, :3], np.eye(3))
     unknown = H.mapper.prepare(np.array([[5.0, 0.0]])).X
     np.testing.assert_array_equal(unknown[0, :3], 0.0)
 

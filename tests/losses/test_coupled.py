@@ -306,6 +306,7 @@ def test_weight_two_is_the_row_twice(name):
         np.testing.assert_allclose(G2, G[twice], rtol=1e-9, atol=1e-9, err_msg=name)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("seed", range(2))
 def test_start_is_the_best_constant(name, seed):
@@ -942,6 +943,7 @@ def fit(name, **options):
     return estimator(loss, **options).fit(X, y, groups=groups)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("name", FITS)
 def test_every_algorithm_gains(name, algorithm):
@@ -952,6 +954,7 @@ def test_every_algorithm_gains(name, algorithm):
     assert model.predict(X).shape[0] == 60
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", FITS)
 def test_certificates_stay_below_what_a_longer_run_reaches(name):
     """C2 with a ridge term, C1 without, for the distance that the longer run travelled."""

@@ -107,6 +107,7 @@ def need_torch(name):
         pytest.importorskip("torch", reason="needs PyTorch: pip install convexboost[torch]")
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("learner", ["stump", "additive", "sign_stump"])
 @pytest.mark.parametrize("algorithm", ["naive", "repeated", "residual"])
 @pytest.mark.parametrize("name", REGRESSION)
@@ -142,6 +143,7 @@ def test_units_of_y_do_not_matter(unit):
     np.testing.assert_allclose(a.predict(X), b.predict(X) / unit, rtol=1e-6)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("loss", [MyAbsolute, MyTotalAbsolute])

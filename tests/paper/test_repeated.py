@@ -6,6 +6,7 @@ import pytest
 from convexboost.boosting.algorithms import Repeated
 from convexboost.boosting.steps import Constant, InverseSqrt, InverseTime
 from convexboost.paper import bounds
+from tests.paper import more_bounds
 from tests.paper.problems import make, uniform_edge
 from tests.paper.traces import assert_below, certificate_c1, certificate_c2, run, squares
 
@@ -61,7 +62,7 @@ def test_theorem_h_constant_step(convex, repeated):
     eta = max(convex.d_1, 0.1) / (repeated.g_max[-1] * np.sqrt(T))
     o = run(convex, Repeated(), Constant(eta), T)
     given = convex.d_1, o.g_norm, o.edge
-    radius = bounds.theorem_h_constant_radius(o.eta, o.h_norm, *given)
+    radius = more_bounds.theorem_h_constant_radius(o.eta, o.h_norm, *given)
     assert_below(np.maximum.accumulate(o.d[1:]), radius.curve)
     measured = bounds.theorem_h_constant(o.eta, o.h_norm, *given).curve
     assert_below(o.average_gap, measured)
@@ -112,10 +113,10 @@ def test_threshold_constant_step(case, n_rounds):
     o = run(problem, Repeated(accuracy=2 * radius * gamma * tau, radius=radius), Constant(eta), n_rounds)
     assert_below(lengths(o.g - o.h), tau)
     assert_below(o.d, radius)
-    bound = bounds.threshold_constant(n_rounds, eta, tau, problem.d_1, G)
+    bound = more_bounds.threshold_constant(n_rounds, eta, tau, problem.d_1, G)
     assert not bound.failed
     assert_below(o.average_gap[-1], bound.value)
-    most = bounds.threshold_projections(o.g_norm, gamma * tau, gamma).curve
+    most = more_bounds.threshold_projections(o.g_norm, gamma * tau, gamma).curve
     assert np.all(o.learners <= np.maximum(most, 1))
 
 
@@ -129,7 +130,7 @@ def test_threshold_strongly_convex(case, accuracy):
     gamma, lam = uniform_edge(problem), problem.strong_convexity
     o = run(problem, Repeated(accuracy=accuracy * gamma**2), InverseTime(2 / lam), 60)
     assert_below(squares(o.g - o.h) / lam, accuracy / 2)
-    assert_below(o.average_gap, bounds.threshold_strong(o.eta, o.h_norm, accuracy, lam).curve)
+    assert_below(o.average_gap, more_bounds.threshold_strong(o.eta, o.h_norm, accuracy, lam).curve)
 
 
 def test_threshold_stops_on_the_next_length(convex):

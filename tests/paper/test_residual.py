@@ -10,6 +10,7 @@ from convexboost.boosting.variants import DualAveraging, ErrorFeedback
 from convexboost.core.gradients import Gradient
 from convexboost.learners._stumps import HistogramTarget
 from convexboost.paper import bounds
+from tests.paper import more_bounds
 from tests.paper.problems import CONVEX, STRONGLY_CONVEX, make, uniform_edge
 from tests.paper.traces import assert_below, certificate_c1, certificate_c2, run, squares
 
@@ -132,7 +133,7 @@ def test_theorem_a_prime(residual):
     """No bound on the iterates is assumed: M_T is one."""
     o = residual
     given = o.d[0], o.g_norm, o.edge
-    radius = bounds.theorem_a_prime_radius(o.eta, o.h_norm, *given)
+    radius = more_bounds.theorem_a_prime_radius(o.eta, o.h_norm, *given)
     assert_below(np.maximum.accumulate(o.d[1:]), radius.curve)
     measured = bounds.theorem_a_prime(o.eta, o.h_norm, *given)
     assert_below(o.weighted_gap(o.eta), measured.curve)
@@ -271,7 +272,7 @@ def test_theorem_c_bounds_the_gradients(case):
     closed = -(np.cumsum(loss, axis=0) - o.delta[1:]) / (lam * o.t[:, None])
     assert np.allclose(o.z[1:], closed)
     L = np.sqrt(squares(loss).max())
-    assert_below(o.g_max, bounds.theorem_c_gradient(T, L, o.edge.min()).curve)
+    assert_below(o.g_max, more_bounds.theorem_c_gradient(T, L, o.edge.min()).curve)
 
 
 class LogFree(Step):
@@ -321,5 +322,5 @@ def test_theorem_g_prime(case):
     eta = gamma**2 / 9
     o = run(problem, Residual(), Constant(eta), 400)
     V = squares(o.z - eta * o.delta - problem.z_star)
-    bound = bounds.theorem_g_prime(o.eta, problem.d_1, gamma, 1.0, 1.0).curve
+    bound = more_bounds.theorem_g_prime(o.eta, problem.d_1, gamma, 1.0, 1.0).curve
     assert_below(V[1:], bound, tolerance=1e-12)

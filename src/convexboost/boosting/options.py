@@ -65,6 +65,9 @@ class Options:
     n_iter_no_change : int or None, default=None
         Stop when the validation loss (the objective without a validation set) has not improved for this many
         rounds.
+    validation_decides : bool, default=True
+        Whether "best" and `n_iter_no_change` go by the validation set, where there is one.  False: by the
+        objective; the validation loss is only recorded.
     random_state : int, Generator or None, default=None
         For weak learners that draw random numbers.
     certificate : bool, default=False
@@ -83,6 +86,7 @@ class Options:
     max_weak_learners: int | None = None
     output: str = "best"
     n_iter_no_change: int | None = None
+    validation_decides: bool = True
     random_state: int | np.random.Generator | None = None
     certificate: bool = False
     stop_when_gap_below: float | None = None
@@ -96,6 +100,8 @@ class Options:
             value = getattr(self, name)
             if value is not None and not is_whole(value, 1):
                 raise ValueError(f"`{name}` must be a positive integer or None, got {value!r}")
+        if not isinstance(self.validation_decides, bool):
+            raise ValueError(f"`validation_decides` must be True or False, got {self.validation_decides!r}")
         gap = self.stop_when_gap_below
         if gap is not None and not is_positive(gap):
             raise ValueError(f"`stop_when_gap_below` must be positive or None, got {gap!r}")

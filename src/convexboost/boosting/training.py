@@ -28,7 +28,7 @@ from convexboost.inspection.certificates import Certificate
 #: An objective that has risen this many times as much as could be gained at the start: diverged.
 DIVERGED = 1e3
 #: The version of the states of a training.
-STATE_VERSION = 1
+STATE_VERSION = 2
 #: With a certificate a state is kept every KEEP_EVERY seconds, for at most this share of the time: a round
 #: that is cut short is trained again from there.
 KEEP_EVERY, KEEP_SHARE = 2.0, 0.02
@@ -67,6 +67,7 @@ class Record:
     round: int
     objective: float  #: R after the round
     validation: float  #: the loss on the validation set after the round; NaN without one
+    score: float  #: of the validation set, the higher the better; NaN without one
     edge: float  #: of the vector projected in this round; NaN where its norm is not known
     intrinsic_edge: float  #: the same inside span(H); every tenth round of `residual`, where that is cheap
     step: float
@@ -138,6 +139,9 @@ class Training:
         Fixed scores per row, added to the start.
     validation : Scores, optional
         An objective placed at validation rows; "best" then means best there.
+    score : callable, optional
+        Called without arguments after every round: how good the scores of the validation rows are now, the
+        higher the better.  "best" and `n_iter_no_change` then go by it, not by the validation loss.
     callbacks : sequence of callables
         Each is called with a `Record` after every round (and for the start); a true return value stops.
     **settings
@@ -186,10 +190,11 @@ class Training:
         start: Array | None = None,
         offset: Array | None = None,
         validation: Scores | None = None,
+        score: Callable[[], float] | None = None,
         callbacks: Sequence[Callback] = (),
         **settings: Any,
     ) -> None:
-        problem = Problem(objective, hypotheses, start, offset, validation)
+        problem = Problem(objective, hypotheses, start, offset, validation, score=score)
         self._begin([problem], with_settings(options, settings), callbacks)
 
     @classmethod
@@ -199,8 +204,8 @@ class Training:
         """Train several problems in lockstep; the model is the mean of their models.
 
         The problems share outputs and mapper: they are parts of the same rows, say, each validated on the
-        rows that it leaves out.  Records are means over the problems, weighted for the validation loss, and
-        sums for what is counted.  There is no certificate.
+        rows that it leaves out.  Records are means over the problems, weighted for validation loss and score,
+        and sums for what is counted.  There is no certificate.
         """
         training = cls.__new__(cls)
         training._begin(problems, options, callbacks)
@@ -217,6 +222,7 @@ class Training:
             for problem, own in zip(problems, rngs, strict=True)
         ]
         self.has_validation = all(member.validation is not None for member in self.members)
+        self.has_score = all(member.score is not None for member in self.members)
         first = self.members[0]
         self._signature = {  #: what a state must have in common with this run
             "version": STATE_VERSION,
@@ -226,6 +232,7 @@ class Training:
             "step": _described(options.step),
             "certificate": first.tracker is not None,
             "validation set": self.has_validation,
+            "score": self.has_score,
         }
         self.records: list[Record] = []
         self.stop: Stop | None = None  #: why training stopped; None while it goes on
@@ -398,11 +405,12 @@ class Training:
     def _record(self) -> Record:
         members = self.members
         tracker = members[0].tracker
-        trained = sum(member.h.n_weak_learners for member in members)
+        trained, weights = sum(member.h.n_weak_learners for member in members), [m.weight for m in members]
         return Record(
             round=len(self.records),
             objective=_mean([member.objective for member in members]),
-            validation=_mean([member.held_out_loss for member in members], [m.weight for m in members]),
+            validation=_mean([member.held_out_loss for member in members], weights),
+            score=_mean([member.held_out_score for member in members], weights),
             edge=_mean([member.h.edge for member in members]),
             intrinsic_edge=_mean([member.h.intrinsic_edge for member in members]),
             step=_mean([member.step for member in members]),
@@ -414,8 +422,21 @@ class Training:
 
     def _merit(self, row: int) -> float:
         record = self.records[row]
-        merit = record.validation if self.has_validation else record.objective
+        merit = {
+            "objective": record.objective,
+            "validation loss": record.validation,
+            "validation score": -record.score,
+        }[self._measure]
         return math.inf if math.isnan(merit) else merit
+
+    @property
+    def _measure(self) -> str:
+        """Return by what rounds are compared."""
+        if self.options.validation_decides and self.has_score:
+            return "validation score"
+        if self.options.validation_decides and self.has_validation:
+            return "validation loss"
+        return "objective"
 
     def _exhausted(self) -> Stop | None:
         if self._tally.rounds >= self.options.n_rounds:
@@ -449,8 +470,9 @@ class Training:
         if all(member.has_converged or member.is_at_minimum for member in members):
             return Stop("converged", "converged: no hypothesis correlates with the gradient")
         if t - self._tally.best >= self.options.patience:
-            what = "validation loss" if self.has_validation else "objective"
-            return Stop("no_change", f"the {what} has not improved for {self.options.patience} rounds")
+            return Stop(
+                "no_change", f"the {self._measure} has not improved for {self.options.patience} rounds"
+            )
         return self._exhausted()
 
 
@@ -482,6 +504,7 @@ def boost(
     start: Array | None = None,
     offset: Array | None = None,
     validation: Scores | None = None,
+    score: Callable[[], float] | None = None,
     callbacks: Sequence[Callback] = (),
     **settings: Any,
 ) -> Result:
@@ -503,6 +526,7 @@ def boost(
         start=start,
         offset=offset,
         validation=validation,
+        score=score,
         callbacks=callbacks,
         **settings,
     )

@@ -22,10 +22,10 @@ TIE = 1e-12
 #: Rounds whose values differ by less than this share of all that was gained are on a plateau.
 PLATEAU = 1e-9
 
-#: A split or a function must beat the best one so far by this share: rounding does not choose between them.
+#: A split, a function or a point must beat the best one so far by this share: rounding does not choose.
 BETTER = 1e-9
 
-#: A length this much shorter than the first one counts as zero.
+#: A length or a slope this much smaller than the first one counts as zero.
 ROUNDING = 1e-13
 
 #: A weight below this is the rounding of a difference of weights, which add up to 1.

@@ -36,21 +36,27 @@ class Settled:
         """Make the objective on some rows."""
         return _with_l2(rows.bind(self.loss, self.n_classes), self.l2)
 
+    def bind_unseen(self, rows: Rows) -> BoundLoss:
+        """Make the objective on rows that are not trained on.
+
+        A ridge term of the loss is like `l2`: a penalty on the training rows only.
+        """
+        return rows.bind(self.loss, self.n_classes).with_l2(0.0)
+
 
 def settle(
     model: EstimatorInput, given: Given, data: Data, objective: BoundLoss, loss: Loss, learner: Learner
 ) -> Settled:
     """Settle every parameter, by the learner, the loss and the task."""
+    stops = model._stops_early(given.X_val is not None)
     options = model._options(
         algorithm=_algorithm(model, learner),
-        n_rounds=rounds(model),
-        n_iter_no_change=model.n_iter_no_change if model._holds_out else None,
+        n_rounds=rounds(model, validated=stops),
+        n_iter_no_change=model.n_iter_no_change if stops else None,
+        validation_decides=not model._never_stops,
         random_state=data.seed,
     )
     options = _with_step(options, model, learner, loss, objective)
-    # Where "auto" has nothing to validate with, the number waits for data where it has.
-    if not model._holds_out and (given.X_val is not None or not model._is_auto("early_stopping")):
-        model._refuse("n_iter_no_change", f"`early_stopping`=True, got {model.early_stopping!r}")
     envelope = _envelope(model, learner, objective, options)
     return Settled(
         loss=loss,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ from convexboost.estimators._input import (
     check_offset,
     check_weight,
 )
+from convexboost.estimators._scoring import Judge, Watched
 from convexboost.inspection.certificates import Certificate
 from convexboost.inspection.certify import Effort, certify
 from convexboost.inspection.diagnosis import diagnose, number
@@ -38,7 +40,9 @@ from convexboost.inspection.exact import MAX_NONZEROS
 from convexboost.inspection.findings import Diagnosis
 from convexboost.inspection.finished_run import NO_VALIDATION, FinishedRun
 from convexboost.learners._learner import Learner
+from convexboost.losses._loss import Loss
 from convexboost.losses._objective import BoundLoss
+from convexboost.losses._scores import LocalScores
 
 #: After fewer rounds an objective that did not fall is no reason for a warning.
 FEW_ROUNDS = 200
@@ -53,16 +57,23 @@ class BaseConvexBoost(EstimatorInput):
         self._check_parameters()
         # Copies: `set_params` of what the user gave must not change a fitted model.
         loss, learner = copy.copy(self._loss()), copy.copy(self._learner())
-        self._check_combinations(learner, given.X_val is not None)
+        self._check_combinations(learner, given.X_val is not None, given.eval_set is not None)
         data = self._read(given, loss)
+        if not learner.needs_output_per_class:
+            loss = loss.for_classes(data.n_classes)
         objective = guarded(first_objective(self, data, loss), loss)
         settled = settle(self, given, data, objective, loss, learner)
+        watched = {
+            name: Watched(name, rows, settled.bind_unseen(rows), self._judge(rows, loss))
+            for name, rows in data.watched.items()
+        }
         parts = self._parts(data, settled) if settled.cross_fits else None
         options = settled.options
         if parts is None:
             problems = [self._problem(settled, objective, data)]
         else:
-            problems, options = self._members(settled, data, parts), settled.ensemble_options
+            problems = self._members(settled, objective, data, parts)
+            options = settled.ensemble_options
         training = Training.of_several(problems, options, self._callbacks(options))
         training.run()
         result = training.result()
@@ -74,6 +85,7 @@ class BaseConvexBoost(EstimatorInput):
         self.constants_ = objective.constants
         self.model_: AdditiveModel = result.model
         self.history_ = result.history
+        self.evals_result_ = {name: rows.follow(result.path) for name, rows in watched.items()}
         self.n_members_ = len(problems)
         self.chosen_ = number(result.learned)
         self.certificate_ = result.certificate
@@ -93,14 +105,22 @@ class BaseConvexBoost(EstimatorInput):
         start = np.zeros(objective.n_outputs)
         if rows.offset is None:
             start = _start(objective, data, settled)
-        validation, weight = None, 1.0
+        validation, weight, score = None, 1.0, None
         if held_out is not None:
-            inputs = hypotheses.mapper.prepare(held_out.X)
-            # A ridge term of the loss is like `l2`: a penalty on the training rows only.
-            unseen = held_out.bind(settled.loss, settled.n_classes).with_l2(0.0)
+            check_columns(held_out.offset, objective.n_outputs, "offset_val")
+            inputs, unseen = hypotheses.mapper.prepare(held_out.X), settled.bind_unseen(held_out)
             validation = unseen.scores(inputs, start, held_out.offset)
             weight = unseen.space.total
-        return Problem(objective, hypotheses, start, rows.offset, validation, weight)
+            score = self._score_of(validation, held_out, settled.loss)
+        return Problem(objective, hypotheses, start, rows.offset, validation, weight, score)
+
+    def _judge(self, rows: Rows, loss: Loss) -> Judge | None:
+        """Return what turns scores at these rows into a number; None where `scoring` is the loss."""
+        return None if self._is_named("scoring", "loss") else Judge(self, rows, loss)
+
+    def _score_of(self, scores: LocalScores, rows: Rows, loss: Loss) -> Callable[[], float] | None:
+        judge = self._judge(rows, loss)
+        return None if judge is None else lambda: judge(scores.F)
 
     def _parts(self, data: Data, settled: Settled) -> Iterator[Data] | None:
         """Yield the rows that each member trains on and holds out; None where folds say nothing."""
@@ -114,18 +134,21 @@ class BaseConvexBoost(EstimatorInput):
             return None
         return (data._replace(train=rows.weighed(1.0 - held), held_out=rows.weighed(held)) for held in shares)
 
-    def _members(self, settled: Settled, data: Data, parts: Iterator[Data]) -> list[Problem]:
+    def _members(
+        self, settled: Settled, whole: BoundLoss, data: Data, parts: Iterator[Data]
+    ) -> list[Problem]:
         """Return the problems of the members, which share the mapper of all rows: it does not see targets."""
         learner = settled.settled_learner
-        space = FunctionSpace.of(data.train.X.shape[0], data.train.weight)
-        mapper = self._bind(learner, data.train, space, settled).mapper
-
-        def member(part: Data) -> Problem:
+        mapper = self._bind(learner, data.train, whole.space, settled).mapper
+        problems: list[Problem] = []
+        for part in parts:
             objective = settled.bind(part.train)
+            if not problems:  # one member is enough to observe a user's loss
+                objective = replace(objective, observer=whole.observer)
             hypotheses = self._bind(learner, part.train, objective.space, settled, mapper)
-            return self._problem(settled, objective, part, hypotheses)
-
-        return list(map(member, parts))  # one at a time: a part is a copy of X
+            problems.append(self._problem(settled, objective, part, hypotheses))
+            del part  # a copy of X: one at a time
+        return problems
 
     def _bind(
         self, learner: Learner, rows: Rows, space: FunctionSpace, settled: Settled, mapper: Any = None
@@ -194,13 +217,17 @@ class BaseConvexBoost(EstimatorInput):
             raise ValueError(f"`X` and `y` go together, but `{'X' if X is None else 'y'}` is missing")
         if trials and X is None:
             raise ValueError("`trials` needs rows to try on: diagnose(X, y, trials=True)")
+        settled = self._settled
         history: Mapping[str, Array] = self.history_
-        has_validation = not np.isnan(history["validation"]).all()
+        decides = settled.options.validation_decides
+        has_validation = decides and not np.isnan(history["validation"]).all()
         no_validation = self._no_validation
+        if decides and not np.isnan(history["score"]).all():
+            history = {**history, "validation": np.full(len(history["score"]), np.nan)}
+            no_validation = "rounds were chosen by `scoring`, not by the validation loss."
         if X is not None and not trials:
             values, no_validation = _trials.validation(self, X, y), _trials.why_not(self)
             history, has_validation = {**history, "validation": values}, False
-        settled = self._settled
         run = FinishedRun(
             history=history,
             chosen=self.chosen_,
@@ -294,7 +321,8 @@ class BaseConvexBoost(EstimatorInput):
         )
 
     def _scores(self, X: Any) -> Array:
-        check_is_fitted(self)
+        if "model_" not in vars(self):
+            check_is_fitted(self)  # raises
         return self.model_.predict(self._check_inputs(X))
 
     def _staged_scores(self, X: Any) -> Iterator[Array]:
@@ -338,6 +366,7 @@ class _Report:
 
     def __call__(self, record: Record) -> None:
         if record.round % self.every == 0:
-            validation = "" if np.isnan(record.validation) else f"  validation {record.validation:.6g}"
-            line = f"round {record.round:5d}  objective {record.objective:.6g}{validation}"
+            line = f"round {record.round:5d}  objective {record.objective:.6g}"
+            for name, value in (("validation", record.validation), ("score", record.score)):
+                line += "" if np.isnan(value) else f"  {name} {value:.6g}"
             print(f"{line}  {record.seconds:.2f} s", file=sys.stderr)

@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.preprocessing import OrdinalEncoder
 
 from convexboost.core.numbers import is_whole
 from convexboost.core.space import Array
@@ -44,7 +43,7 @@ def naming(parameter: str) -> Iterator[None]:
     try:
         yield
     except (TypeError, ValueError) as error:
-        if parameter in re.findall(r"\w+", str(error)):
+        if re.search(rf"(?<!\w){re.escape(parameter)}(?!\w)", str(error)):
             raise
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"`{parameter}` cannot be used: {error}") from None
@@ -88,7 +87,7 @@ class Columns:
     names: tuple[Any, ...]  #: numbers where X has no names
     categorical: NDArray[np.bool_]
     kinds: tuple[str | None, ...]  #: None: nothing but missing values
-    encoders: dict[int, OrdinalEncoder]
+    encoders: dict[int, dict[Any, int]]  #: the number of each category, in their order
 
     @classmethod
     def learn(cls, X: Any, categorical_features: Any) -> Columns:
@@ -99,13 +98,11 @@ class Columns:
             return cls(names, mask, (NUMBERS,) * len(names), {})  # scikit-learn makes numbers of them
         kinds, encoders = [], {}
         for j, name in enumerate(names):
-            values, kind = _read(X, j)
+            values, kind, _ = _read(X, j)
             if mask[j] and kind is not None and kind not in NUMERIC:
-                encoder = OrdinalEncoder(
-                    handle_unknown="use_encoded_value", unknown_value=np.nan, encoded_missing_value=np.nan
-                )
                 try:
-                    encoders[j] = encoder.fit(values[:, None])
+                    categories = sorted({value for value in values if not is_missing(value)})
+                    encoders[j] = {value: number for number, value in enumerate(categories)}
                 except TypeError:
                     raise ValueError(
                         f"column {name!r} of `X` is categorical, but its values, {kind}, cannot be sorted"
@@ -124,7 +121,7 @@ class Columns:
         """Return X as floats: categories numbered, seconds for times, NaN for what is missing."""
         out = np.full(X.shape, np.nan)
         for j in range(X.shape[1]):
-            values, kind = _read(X, j)
+            values, kind, level = _read(X, j)
             wanted = self.kinds[j]
             if kind is None or wanted is None:
                 continue
@@ -142,7 +139,9 @@ class Columns:
             if kind != wanted:
                 raise ValueError(f"{where} holds {kind}, but the model was fitted to {wanted}")
             encoder = self.encoders.get(j)
-            out[:, j] = values if encoder is None else encoder.transform(values[:, None]).ravel()
+            if encoder is not None:
+                values = np.array([encoder.get(value, np.nan) for value in values])
+            out[:, j] = values if level is None else values[level]
         return out
 
 
@@ -158,26 +157,56 @@ def column_names(X: Any) -> tuple[Any, ...]:
 # --- one column --------------------------------------------------------------------------------------------
 
 
-def _read(X: Any, j: int) -> tuple[NDArray[Any], str | None]:
-    """Return a column as floats, or as objects where it holds no numbers, and the kind of what it holds."""
+class _Cells(NamedTuple):
+    """A column: the value of each row or, where different values are kept once, of each level."""
+
+    values: NDArray[Any]  #: floats, or objects where the column holds no numbers
+    kind: str | None  #: of what it holds
+    level: NDArray[np.intp] | None = None  #: of each row
+
+
+def _read(X: Any, j: int) -> _Cells:
+    """Read a column.  Python looks at each level of a category once, not at every row."""
     if sp.issparse(X):
-        return X.tocsc()[:, [j]].toarray().ravel(), NUMBERS
+        return _Cells(X.tocsc()[:, [j]].toarray().ravel(), NUMBERS)
     column = X[X.columns[j]] if is_frame(X) else X[:, j]
     dtype = column.dtype
     if callable(getattr(dtype, "is_nested", None)) and dtype.is_nested():  # lists and records of polars
-        return np.empty(len(column), object), f"{dtype} values"
+        return _Cells(np.empty(len(column), object), f"{dtype} values")
+    if str(dtype) == "category":  # of pandas, which numbers them; missing values are −1
+        used, level = np.unique(column.cat.codes.to_numpy(), return_inverse=True)
+        values, kind, _ = _read_array(dtype.categories[used[used >= 0]])
+        missing = np.full(len(used) - len(values), np.nan).astype(values.dtype)
+        return _Cells(np.concatenate([missing, values]), kind, level)
+    return _read_array(column)
+
+
+def _read_array(column: Any) -> _Cells:
+    """Read what has a dtype and can be turned into an array."""
+    dtype = column.dtype
     zoned = (getattr(dtype, "tz", None) or getattr(dtype, "time_zone", None)) is not None
     if zoned and hasattr(dtype, "unit"):  # pandas would make an object of each
         values = column.to_numpy(f"datetime64[{dtype.unit}]")
     else:
         values = np.asarray(column)
     if values.dtype.kind in "fiub":
-        return values.astype(float, copy=False), NUMBERS
+        return _Cells(values.astype(float, copy=False), NUMBERS)
     if values.dtype.kind == "M":
-        return _seconds(values), ZONED if zoned else DATETIMES
+        return _Cells(_seconds(values), ZONED if zoned else DATETIMES)
     if values.dtype.kind == "m":
-        return _seconds(values), DURATIONS
-    return _read_objects(_missing_as_nan(values))
+        return _Cells(_seconds(values), DURATIONS)
+    levels, level = _levels(values.astype(object))
+    return _Cells(*_read_objects(_missing_as_nan(levels)), level)
+
+
+def _levels(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp] | None]:
+    """Return the different objects and which of them is in each row; all of them where they have no hash."""
+    places: dict[Any, int] = {}
+    try:
+        level = [places.setdefault(value, len(places)) for value in values.tolist()]
+    except TypeError:
+        return values, None
+    return np.fromiter(places, object, len(places)), np.array(level, np.intp)
 
 
 def _read_objects(values: NDArray[Any]) -> tuple[NDArray[Any], str | None]:
@@ -252,14 +281,17 @@ def _parsed(text: NDArray[Any]) -> tuple[NDArray[Any], str]:
 
 
 def _missing_as_nan(values: NDArray[Any]) -> NDArray[Any]:
-    out = values.astype(object)
+    out = values.copy()
     out[[is_missing(v) for v in out]] = np.nan
     return out
 
 
 def is_missing(value: Any) -> bool:
     """Return whether a value is None, NaN, NaT or pandas' NA."""
-    return value is None or type(value).__name__ == "NAType" or bool(np.all(value != value))
+    if value is None or type(value).__name__ == "NAType":
+        return True
+    different = value != value
+    return different if type(different) is bool else bool(np.all(different))
 
 
 def _mask(X: Any, categorical_features: Any) -> NDArray[np.bool_]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,6 +49,20 @@ class Given(NamedTuple):
     offset: Any = None
     groups: Any = None
     groups_val: Any = None
+    sample_weight_val: Any = None
+    offset_val: Any = None
+    eval_set: Any = None
+
+
+class UnseenRows(NamedTuple):
+    """Rows that are not trained on, as they were given."""
+
+    named: Callable[[str], str]  #: from an argument of `fit` to what the user calls it for these rows
+    X: Any
+    y: Any
+    sample_weight: Any = None
+    offset: Any = None
+    groups: Any = None
 
 
 class Rows(NamedTuple):
@@ -57,17 +73,26 @@ class Rows(NamedTuple):
     weight: Array | None
     offset: Array | None
     groups: Groups | None = None
+    sample_weight: Array | None = None  #: `weight` without the weights of classes
 
     def take(self, which: Any) -> Rows:
         """Return some of the rows."""
         return Rows(*(None if part is None else part[which] for part in self))  # type: ignore[arg-type]
 
+    def that_count(self) -> Rows:
+        """Return the rows with a weight."""
+        return self if self.weight is None or (self.weight > 0).all() else self.take(self.weight > 0)
+
     def weighed(self, share: Array) -> Rows:
         """Return the rows with these shares of their weights, without those that have none."""
         rows = self.take(some := share > 0.0)
-        if (share[some] == 1.0).all():
+        part = share[some]
+        if (part == 1.0).all():
             return rows
-        return rows._replace(weight=share[some] if rows.weight is None else rows.weight * share[some])
+        return rows._replace(
+            weight=part if rows.weight is None else rows.weight * part,
+            sample_weight=part if rows.sample_weight is None else rows.sample_weight * part,
+        )
 
     def bind(self, loss: Loss, n_classes: int | None) -> BoundLoss:
         """Make the objective on these rows."""
@@ -82,6 +107,7 @@ class Data(NamedTuple):
     held_out: Rows | None  #: those to validate on
     n_classes: int | None
     seed: int  #: of what is drawn in training
+    watched: Mapping[str, Rows] = MappingProxyType({})  #: the sets of `eval_set`
 
 
 class EstimatorInput(EstimatorParameters):
@@ -89,6 +115,7 @@ class EstimatorInput(EstimatorParameters):
 
     _columns: Columns
     _group_parameter = "groups"
+    _positional: tuple[str, ...] = ("X", "y", "sample_weight")  #: arguments of `fit`, in a set of `eval_set`
 
     def _read(self, given: Given, loss: Loss) -> Data:
         """Check the arguments of `fit`, and hold out rows where `early_stopping` says so."""
@@ -96,13 +123,16 @@ class EstimatorInput(EstimatorParameters):
         whole, n_classes = self._training_rows(given.X, given.y, given.sample_weight, given.offset, groups)
         with naming("random_state"):
             rng = check_random_state(self.random_state)
-        self._check_validation_arguments(given, whole)
         train, held_out = whole, None
-        if given.X_val is not None:
-            held_out = self._validation_rows(given, whole, loss)
+        validation = self._validation_arguments(given)
+        if validation is not None:
+            held_out = self._unseen_rows(validation, whole, loss)
         elif self._holds_out:
             train, held_out = self._hold_out(whole, loss, rng)
-        return Data(whole, train, held_out, n_classes, rng.randint(2**31))
+        watched = {
+            name: self._unseen_rows(rows, whole, loss) for name, rows in self._sets_of(given.eval_set).items()
+        }
+        return Data(whole, train, held_out, n_classes, rng.randint(2**31), watched)
 
     def _training_rows(
         self, X: Any, y: Any, sample_weight: Any, offset: Any, groups: Groups | None
@@ -116,41 +146,107 @@ class EstimatorInput(EstimatorParameters):
         with naming("y"):
             y = self._check_targets(unmasked(y))
             check_consistent_length(X, y)
-        weight = None if sample_weight is None else check_weight(sample_weight, X)
-        weight = self._weigh_classes(y, weight)
+        given = None if sample_weight is None else check_weight(sample_weight, X)
+        self._learn_class_weights(y, given)
+        weight = self._weigh_classes(y, given)
         offset = None if offset is None else check_offset(offset, X.shape[0])
-        rows = Rows(X, y, weight, offset, groups)
-        if weight is not None and not (weight > 0).all():
-            rows = rows.take(weight > 0)
+        rows = Rows(X, y, weight, offset, groups, given).that_count()
         targets, n_classes = self._encode_targets(rows.y)
         return rows._replace(y=targets), n_classes
 
-    def _check_validation_arguments(self, given: Given, rows: Rows) -> None:
-        name = f"{self._group_parameter}_val"
+    def _validation_arguments(self, given: Given) -> UnseenRows | None:
+        """Return what ends with `_val`; None where there is no `X_val`."""
+        found = UnseenRows(
+            "{}_val".format,
+            given.X_val,
+            given.y_val,
+            given.sample_weight_val,
+            given.offset_val,
+            given.groups_val,
+        )
         if (given.X_val is None) != (given.y_val is None):
             missing = "y_val" if given.y_val is None else "X_val"
             raise ValueError(f"`X_val` and `y_val` go together, but `{missing}` is missing")
-        if given.groups_val is not None and given.X_val is None:
-            raise ValueError(f"`{name}` would be ignored: `X_val` is missing")
-        if given.groups_val is not None and rows.groups is None:
-            raise ValueError(f"`{name}` would be ignored: `{self._group_parameter}` is missing")
-        if given.X_val is not None and rows.offset is not None:
-            raise ValueError(
-                "`offset` and `X_val` cannot be combined: there is no offset for the validation rows"
-            )
-        if given.X_val is not None and rows.groups is not None and given.groups_val is None:
-            raise ValueError(f"`{name}` is missing: `{self._group_parameter}` of the rows in `X_val`")
+        if given.X_val is not None:
+            return found
+        for name, value in (
+            ("sample_weight", found.sample_weight),
+            ("offset", found.offset),
+            (self._group_parameter, found.groups),
+        ):
+            if value is not None:
+                raise ValueError(f"`{name}_val` would be ignored: `X_val` is missing")
+        return None
 
-    def _validation_rows(self, given: Given, rows: Rows, loss: Loss) -> Rows:
-        X = self._check_inputs(given.X_val, parameter="X_val")
-        with naming("y_val"):
-            targets = self._encode_validation_targets(unmasked(given.y_val))
-        if X.shape[0] != len(targets):
-            raise ValueError(f"`y_val` must have {X.shape[0]} rows like `X_val`, got {len(targets)}")
-        groups = None
-        if rows.groups is not None:
-            groups = self._groups(loss, given.groups_val, X, "_val")
-        return Rows(X, targets, None, None, groups)
+    def _sets_of(self, eval_set: Any) -> dict[str, UnseenRows]:
+        """Return the sets of `eval_set` by name."""
+        if isinstance(eval_set, list | tuple):
+            sets = {f"validation_{k}": (f"eval_set[{k}]", rows) for k, rows in enumerate(eval_set)}
+        elif isinstance(eval_set, dict):
+            sets = {name: (f"eval_set[{name!r}]", rows) for name, rows in eval_set.items()}
+        elif eval_set is None:
+            return {}
+        else:
+            raise ValueError(
+                "`eval_set` must be a list of sets or a dict of names and sets, got "
+                f"{type(eval_set).__name__}"
+            )
+        return {name: self._set_of(label, rows) for name, (label, rows) in sets.items()}
+
+    def _set_of(self, label: str, rows: Any) -> UnseenRows:
+        known = dict.fromkeys((*self._positional, "offset", self._group_parameter))
+        if isinstance(rows, tuple) and 2 <= len(rows) <= len(self._positional):
+            rows = dict(zip(self._positional, rows, strict=False))
+        elif not isinstance(rows, dict):
+            got = f"{len(rows)} entries" if isinstance(rows, tuple) else type(rows).__name__
+            raise ValueError(
+                f"`{label}` must be a tuple ({', '.join(self._positional)}), of which the first two are "
+                f"needed, or a dict with these names, got {got}"
+            )
+        for name in rows:
+            if name not in known:
+                raise ValueError(f"`{label}` must hold {', '.join(known)}, got {name!r}")
+        for name in ("X", "y"):
+            if rows.get(name) is None:
+                raise ValueError(f"`{label}` needs `{name}`")
+        rows = known | rows
+        return UnseenRows(
+            lambda name: f"{name} of {label}",
+            rows["X"],
+            rows["y"],
+            rows["sample_weight"],
+            rows["offset"],
+            rows[self._group_parameter],
+        )
+
+    def _unseen_rows(self, given: UnseenRows, whole: Rows, loss: Loss) -> Rows:
+        """Check rows that are not trained on; they need all that the training rows have, but for weights."""
+        named = given.named
+        for name, value, trained in (
+            ("offset", given.offset, whole.offset),
+            (self._group_parameter, given.groups, whole.groups),
+        ):
+            if value is not None and trained is None:
+                raise ValueError(f"`{named(name)}` would be ignored: `{name}` is missing")
+            if value is None and trained is not None:
+                raise ValueError(f"`{named(name)}` is missing: `{name}` of the rows in `{named('X')}`")
+        X = self._check_inputs(given.X, parameter=named("X"))
+        with naming(named("y")):
+            targets = self._encode_validation_targets(unmasked(given.y), named("y"))
+        n_samples = X.shape[0]
+        if n_samples != len(targets):
+            raise ValueError(
+                f"`{named('y')}` must have {n_samples} rows like `{named('X')}`, got {len(targets)}"
+            )
+        weight = offset = groups = None
+        if given.sample_weight is not None:
+            weight = check_weight(given.sample_weight, X, named("sample_weight"))
+        if given.offset is not None:
+            offset = check_offset(given.offset, n_samples, named("offset"), named("X"))
+        if given.groups is not None:
+            groups = self._groups(loss, given.groups, X, named)
+        rows = Rows(X, targets, self._weigh_classes(given.y, weight), offset, groups, weight)
+        return rows.that_count()
 
     def _hold_out(self, rows: Rows, loss: Loss, rng: Any) -> tuple[Rows, Rows]:
         """Hold out rows, or whole groups where the rows of a group only make sense together."""
@@ -170,6 +266,8 @@ class EstimatorInput(EstimatorParameters):
         return rows.groups is not None and (self._task == "ranking" or loss.whole_groups)
 
     def _check_inputs(self, X: Any, *, reset: bool = False, parameter: str = "X") -> Any:
+        if not reset and self._is_checked(X):
+            return X
         tags = get_tags(self).input_tags
         options: dict[str, Any] = {
             "accept_sparse": ["csr", "csc"] if tags.sparse else False,
@@ -179,6 +277,18 @@ class EstimatorInput(EstimatorParameters):
         X = as_columns(X, parameter)
         with naming(parameter):
             return self._read_inputs(X, parameter, reset, options)
+
+    def _is_checked(self, X: Any) -> bool:
+        """Return whether X is an array of finite floats, as wide as that of the fit: no check can fail.
+
+        scikit-learn's checks take longer than the prediction of a row.
+        """
+        if type(X) is not np.ndarray or X.dtype != np.float64 or X.ndim != 2 or len(X) == 0:
+            return False
+        if X.shape[1] != self.n_features_in_ or "feature_names_in_" in vars(self) or not self._columns.plain:
+            return False
+        with np.errstate(over="ignore", invalid="ignore"):
+            return bool(np.isfinite(X.sum()))
 
     def _read_inputs(self, X: Any, parameter: str, reset: bool, options: dict[str, Any]) -> Any:
         if self._columns.plain and not is_frame(X) and not has_times(X):
@@ -195,9 +305,9 @@ class EstimatorInput(EstimatorParameters):
             self._columns.encode(X, parameter), estimator=self, input_name=parameter, **options
         )
 
-    def _groups(self, loss: Loss, groups: Any, X: Any, suffix: str = "") -> Groups | None:
+    def _groups(self, loss: Loss, groups: Any, X: Any, named: Callable[[str], str] = str) -> Groups | None:
         """Check the labels of the groups; a loss that needs none must not be given any, and vice versa."""
-        name = self._group_parameter + suffix
+        name = named(self._group_parameter)
         if groups is None:
             if loss.needs_groups:
                 raise ValueError(f"`{name}` is needed by the loss {loss}: one label per row")
@@ -213,6 +323,9 @@ class EstimatorInput(EstimatorParameters):
         """Multiply the weights of the rows by those of their classes, where there are such."""
         return weight
 
+    def _learn_class_weights(self, y: Any, weight: Array | None) -> None:
+        """Find the weights of the classes from the training rows."""
+
     def _check_targets(self, y: Any) -> Any:
         raise NotImplementedError
 
@@ -220,6 +333,10 @@ class EstimatorInput(EstimatorParameters):
         raise NotImplementedError
 
     def _encode_validation_targets(self, y: Any, parameter: str = "y_val") -> Any:
+        raise NotImplementedError
+
+    def _decode_targets(self, y: Any) -> Any:
+        """Return encoded targets in the form in which they were given to `fit`."""
         raise NotImplementedError
 
 
@@ -236,13 +353,13 @@ def n_rows(X: Any) -> int:
         return int(_num_samples(X))
 
 
-def check_weight(given: Any, X: Any) -> Array:
-    with naming("sample_weight"):
+def check_weight(given: Any, X: Any, name: str = "sample_weight") -> Array:
+    with naming(name):
         weight = _check_sample_weight(unmasked(given), X, dtype=np.float64)
     if (weight < 0).any():
-        raise ValueError(f"`sample_weight` must not be negative, got {weight.min():g}")
+        raise ValueError(f"`{name}` must not be negative, got {weight.min():g}")
     if not (weight > 0).any():
-        raise ValueError("`sample_weight` must not be all zero")
+        raise ValueError(f"`{name}` must not be all zero")
     return in_range(weight)
 
 
@@ -255,14 +372,15 @@ def check_labels(given: Any, name: str, n_rows: int) -> NDArray[Any]:
     return labels
 
 
-def check_offset(offset: Any, n_samples: int) -> Array:
-    with naming("offset"):
-        offset = check_array(unmasked(offset), ensure_2d=False, dtype=np.float64, input_name="offset")
+def check_offset(offset: Any, n_samples: int, name: str = "offset", inputs: str = "X") -> Array:
+    with naming(name):
+        offset = check_array(unmasked(offset), ensure_2d=False, dtype=np.float64, input_name=name)
     if len(offset) != n_samples:
-        raise ValueError(f"`offset` must have {n_samples} rows like `X`, got {len(offset)}")
+        raise ValueError(f"`{name}` must have {n_samples} rows like `{inputs}`, got {len(offset)}")
     return np.asarray(offset.reshape(n_samples, -1))
 
 
-def check_columns(offset: Array | None, n_outputs: int) -> None:
+def check_columns(offset: Array | None, n_outputs: int, name: str = "offset") -> None:
     if offset is not None and offset.shape[1] != n_outputs:
-        raise ValueError(f"`offset` must have {n_outputs} columns, got {offset.shape[1]}")
+        columns = "1 column" if n_outputs == 1 else f"{n_outputs} columns"
+        raise ValueError(f"`{name}` must have {columns}, got {offset.shape[1]}")

@@ -10,6 +10,7 @@ from typing import Any
 import joblib
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.metrics import get_scorer_names
 
 from convexboost.boosting.options import Options
 from convexboost.core.numbers import is_number, is_positive, is_whole
@@ -38,6 +39,7 @@ class EstimatorParameters(NamedParts, BaseEstimator):
     early_stopping: Any
     validation_fraction: float
     n_iter_no_change: int
+    scoring: Any
     certificate: bool
     stop_when_gap_below: float | None
     categorical_features: Any
@@ -131,6 +133,10 @@ class EstimatorParameters(NamedParts, BaseEstimator):
         need("l2", _lies_in(self.l2, 0), "non-negative")
         early = self._is_auto("early_stopping") or flag("early_stopping")
         need("early_stopping", early, "'auto', True or False")
+        scoring = self._is_named("scoring", "loss") or self.scoring is None or callable(self.scoring)
+        scoring = scoring or (isinstance(self.scoring, str) and self.scoring in get_scorer_names())
+        wanted = "'loss', a name from sklearn.metrics.get_scorer_names(), a callable or None"
+        need("scoring", scoring, wanted)
         need("certificate", flag("certificate"), "True or False")
         fine = is_positive(self.validation_fraction) and self.validation_fraction < 1
         need("validation_fraction", fine, "in (0, 1)")
@@ -148,7 +154,7 @@ class EstimatorParameters(NamedParts, BaseEstimator):
         if self._is_given(name):
             raise ValueError(f"`{name}`={getattr(self, name)!r} would be ignored: it needs {needed}")
 
-    def _check_combinations(self, learner: Learner, has_validation_rows: bool) -> None:
+    def _check_combinations(self, learner: Learner, has_validation_rows: bool, is_watched: bool) -> None:
         """Refuse parameters that do not go together."""
         if not self._is_named("algorithm", "repeated"):
             self._refuse("accuracy", f"algorithm='repeated', got {self.algorithm!r}")
@@ -158,6 +164,10 @@ class EstimatorParameters(NamedParts, BaseEstimator):
             self._refuse("validation_fraction", f"early_stopping=True, got {self.early_stopping!r}")
         if has_validation_rows:
             self._refuse("validation_fraction", "rows to hold out, but `X_val` was given")
+        if self._never_stops:
+            self._refuse("n_iter_no_change", f"`early_stopping`=True, got {self.early_stopping!r}")
+        if self._never_stops and not (has_validation_rows or is_watched):
+            self._refuse("scoring", "`early_stopping`, or `X_val` or `eval_set` of `fit`")
         none = self.categorical_features is None or np.size(self.categorical_features) == 0
         if not none and not learner.uses_categories:
             self._refuse("categorical_features", f"a learner that uses categories, got {learner!r}")
@@ -166,8 +176,17 @@ class EstimatorParameters(NamedParts, BaseEstimator):
 
     @property
     def _holds_out(self) -> bool:
-        """Return whether training stops by the loss on rows that are held out, or on `X_val`."""
+        """Return whether rows are held out where no `X_val` is given."""
         return not self._is_auto("early_stopping") and bool(self.early_stopping)
+
+    @property
+    def _never_stops(self) -> bool:
+        """Return whether rows that validate have no say in training."""
+        return not self._is_auto("early_stopping") and not self.early_stopping
+
+    def _stops_early(self, has_validation_rows: bool) -> bool:
+        """Return whether training stops by the loss on rows that are held out, or on `X_val`."""
+        return self._holds_out or (has_validation_rows and not self._never_stops)
 
     def _is_named(self, parameter: str, name: str) -> bool:
         value = getattr(self, parameter)

@@ -59,7 +59,7 @@ def _trial(model: Any, name: str, change: str, parameters: dict[str, Any], parts
         stop_when_gap_below=None,
         output="best",
         early_stopping=False,
-        **{unused: defaults[unused] for unused in ("validation_fraction", "n_iter_no_change")},
+        **{unused: defaults[unused] for unused in ("validation_fraction", "n_iter_no_change", "scoring")},
         **parameters,
     )
     slow = change == "learner" and trial._learner().is_slow

@@ -1,8 +1,8 @@
 """Rows that validate: some held out, or folds of the training rows, one for each member of an ensemble.
 
-The fold of a row depends on its content: the order of the rows does not matter, and no seed is drawn.  Copies
-of a row are dealt to the folds in turn, like independent rows, and a row of weight w like w copies.  All that
-is needed of the other rows are counts, of copies and of classes, and the order of the targets.
+The fold of a row depends on its inputs: the order of the rows does not matter, and no seed is drawn.  Rows
+with the same inputs are dealt to the folds in turn, like independent rows, and a row of weight w like w
+copies.  All that is needed of the other rows are counts: of different rows, of copies, and of classes.
 """
 
 from __future__ import annotations
@@ -29,12 +29,8 @@ def folds_of_rows(X: Any, y: Any, weight: Array | None, is_classes: bool) -> Arr
     A column adds up to 1, but to 0 for rows that are always trained on: those of a class that would be
     missing in a training part.
     """
-    n_features = X.shape[1]
-    content = fingerprints(X)
-    for k, column in enumerate(np.reshape(y, (len(y), -1)).T):
-        rank = np.unique(column, return_inverse=True)[1]  # the units of y do not matter
-        content += hash_entries(rank.astype(float), np.array([n_features + k]))
-    share, n_different = deal(content, weight)
+    targets = np.reshape(y, (len(y), -1)).astype(float)
+    share, n_different = deal(fingerprints(X), targets, weight)
     if is_classes:
         held = np.array([np.bincount(y, part) for part in share])
         share[:, (held.max(axis=0) == held.sum(axis=0))[y]] = 0.0
@@ -51,24 +47,28 @@ def folds_of_groups(X: Any, groups: Any, counts: NDArray[np.bool_]) -> Array | N
     content = np.zeros(n_groups, np.uint64)
     np.add.at(content, groups[distinct], row[distinct])  # distinct rows: one of weight 2 is the row twice
     found, copy_of = np.unique(content, return_inverse=True)  # copies of a group stay together
-    share = deal(found, None)[0][:, copy_of]
+    share = deal(found)[0][:, copy_of]
     share[:, ~counts] = 0.0
     enough = len(np.unique(copy_of[counts])) >= MIN_GROUPS and share.any(axis=1).all()
     return share[:, groups] if enough else None
 
 
-def deal(content: Fingerprints, weight: Array | None) -> tuple[Array, int]:
+def deal(
+    inputs: Fingerprints, targets: Array | None = None, weight: Array | None = None
+) -> tuple[Array, int]:
     """Deal rows to the folds: return their shares, (n_folds, n_samples), and how many rows are different.
 
-    Rows of the same content are taken together and cut into parts of about the mean weight of different rows
-    (1 where few are repeated); the parts go to the folds in turn.  Where all rows are repeated equally often,
-    or weights are large throughout, each is therefore in one fold.
+    Rows with the same inputs are laid side by side, sorted by their targets, and cut into parts of about the
+    mean weight of different rows (1 where few are repeated); the parts go to the folds in turn.  Where all
+    rows are repeated equally often, or weights are large throughout, each row is therefore in one fold.
     """
-    n = len(content)
+    n = len(inputs)
     amount = _amounts(n, weight)
-    order = np.lexsort((amount, content))
-    is_first = np.append(True, content[order][1:] != content[order][:-1])
-    group, n_different = np.cumsum(is_first) - 1, int(np.count_nonzero(is_first))
+    targets = np.empty((n, 0)) if targets is None else targets
+    order = np.lexsort((amount, *targets.T, inputs))
+    is_first = np.append(True, inputs[order][1:] != inputs[order][:-1])  # of its inputs
+    is_new = np.append(True, (targets[order][1:] != targets[order][:-1]).any(axis=1)) | is_first
+    group, n_different = np.cumsum(is_first) - 1, int(np.count_nonzero(is_new))
     ends = np.cumsum(amount[order])
     begins = ends - amount[order]
     before = begins[is_first]  # what comes before each group
@@ -78,14 +78,12 @@ def deal(content: Fingerprints, weight: Array | None) -> tuple[Array, int]:
     begins, ends = begins - before[group], ends - before[group]
     first, last = (np.minimum(at // unit, n_parts[group] - 1) for at in (begins, ends - 1))
     # A row may lie in several parts: one entry for each.
-    entry = np.repeat(np.arange(n), last - first + 1)
-    part = np.arange(len(entry)) - np.repeat(
-        np.cumsum(last - first + 1) - (last - first + 1), last - first + 1
-    )
-    part += first[entry]
+    n_entries = last - first + 1
+    entry = np.repeat(np.arange(n), n_entries)
+    part = first[entry] + np.arange(len(entry)) - (np.cumsum(n_entries) - n_entries)[entry]
     part_end = np.where(part == n_parts[group[entry]] - 1, total[group[entry]], (part + 1) * unit)
     inside = np.minimum(ends[entry], part_end) - np.maximum(begins[entry], part * unit)
-    turn = (scramble(content[order][entry]) >> np.uint64(33)).astype(np.int64)
+    turn = (scramble(inputs[order][entry]) >> np.uint64(33)).astype(np.int64)
     share = np.zeros((N_FOLDS, n))
     np.add.at(share, ((turn + part) % N_FOLDS, order[entry]), inside / amount[order][entry])
     return share, n_different

@@ -14,10 +14,10 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted
 
 from convexboost.core.atomic import unchanged_on_error
 from convexboost.core.space import Array, in_range
+from convexboost.core.sums import ExactSum
 from convexboost.core.text import shown
 from convexboost.core.tolerances import blocks
 from convexboost.estimators._base import BaseConvexBoost
@@ -41,8 +41,9 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
     ----------
     loss : str, Loss or object, default="softmax"
         What is minimised.  "softmax" gives probabilities (`predict_proba`); "multiclass_hinge" (Crammer and
-        Singer) does not.  For two classes also "logistic", "exponential", "hinge", "squared_hinge".  Or a
-        `Loss`, or an object of your own (docs/add-a-loss.md).
+        Singer) does not.  For two classes "softmax" is "logistic", with one score, the log-odds; others for
+        two classes are "exponential", "hinge", "squared_hinge".  Or a `Loss`, or an object of your own
+        (docs/add-a-loss.md).
     learner : str, learner or scikit-learn estimator, default="tree"
         The weak learner.  "tree" grows decision trees; ``Tree(max_leaves=31, max_depth=6,
         min_samples_leaf=20, subsample=0.8, colsample_bytree=0.8, reg_lambda=1.0, monotone_constraints={"age":
@@ -56,23 +57,23 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
     n_rounds : int or "auto", default="auto"
         The number of rounds, one tree each, or one for each member (`n_estimators` elsewhere).  Where
         `early_stopping` chooses the number, the largest that it may choose.  "auto" is 500; where
-        early_stopping="auto" chooses, at most 1000.
+        `early_stopping` chooses, at most 1000.
     learning_rate : float or "auto", default="auto"
         How much of each new tree is added.  A number makes step="auto" mean "refit" at this rate ("polyak"
         for losses that reweight rows, such as `CVaR`), and gives another named step its scale.  "auto" is
-        0.05 for trees; other learners have a step that finds its scale by itself.
+        0.1 for trees; other learners have a step that finds its scale by itself.
     max_weak_learners : int or None, default=None
         The largest number of weak learners to train; None is no limit.  "repeated" trains t of them in round
         t, the other algorithms one per round.
     step : str or Step, default="auto"
         How far to go in a round: "constant", "inverse_sqrt", "inverse_time", "polyak", "adanorm",
         "line_search" or "refit"; a scale may follow ("inverse_sqrt:0.5").  With trees and algorithm
-        "residual" or "naive", "auto" is "refit:0.05": 0.05 times the leaf values that lower the objective
+        "residual" or "naive", "auto" is "refit:0.1": 0.1 times the leaf values that lower the objective
         most.  For losses that reweight rows (`CVaR`, `WorstGroup`) it is "polyak:0.05".  Otherwise it is a
         decaying step that finds its scale by itself.
     output : {"best", "last", "average"}, default="best"
-        Which iterate becomes the model: the best one (by validation loss where there is one, else by the
-        training objective), the last one, or the average of all.
+        Which iterate becomes the model: the best one (by validation where there is one that decides, else by
+        the training objective), the last one, or the average of all.
     residual_decay : float in [0, 1] or "auto", default="auto"
         For algorithm="residual" only: the part of the residual that is kept from round to round.  1 is the
         algorithm of the paper, 0 is "naive".  "auto" is 0.7 for trees, which overfit with 1, and 1 for other
@@ -92,21 +93,28 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
         rows that it leaves out.  The model is the mean of the members after the round with the lowest mean
         validation loss.  Training stops when that loss has not improved for `n_iter_no_change` rounds, or
         when the members together have trained `max_weak_learners`.
-        Copies of a row are dealt to the folds in turn, and a row of weight w like w copies.  The rows of a
-        query stay together, and those of a group where the loss compares rows of a group.  The members of a
-        class that would be missing in a training part are always trained on.  There is one run of `n_rounds`
-        rounds, without folds, with `X_val`, certificates, output="average", a loss whose rows cannot be
+        Rows with equal inputs are dealt to the folds in turn, and a row of weight w like w copies.  The rows
+        of a query stay together, and those of a group where the loss compares rows of a group.  The members
+        of a class that would be missing in a training part are always trained on.  There is one run of
+        `n_rounds` rounds, without folds, with certificates, output="average", a loss whose rows cannot be
         parted (`splits_rows`), or fewer than 30 different rows (20 groups).
-        True: hold out `validation_fraction` of the rows (of the queries, in a ranker), unless `X_val` is
-        given to `fit`, and stop when the loss on them has not improved for `n_iter_no_change` rounds.  Rows
-        that are held out are not trained on.
-        False: train `n_rounds` rounds.
+        "auto" with `X_val` given to `fit`: no folds; stop when the loss on these rows has not improved for
+        `n_iter_no_change` rounds, and keep the best round.
+        True: the same with `X_val`; without, hold out `validation_fraction` of the rows (of the queries, in a
+        ranker) instead.  Rows that are held out are not trained on.
+        False: train `n_rounds` rounds.  The loss on `X_val` is recorded and has no influence on the model.
     validation_fraction : float in (0, 1), default=0.1
         The part of the rows that early_stopping=True holds out.
-    n_iter_no_change : int, default=50
+    n_iter_no_change : int, default=15
         Early stopping waits this many rounds for a better validation loss (`early_stopping_rounds`
-        elsewhere).  Another number than 50 raises with early_stopping=False, and with `X_val` unless
-        early_stopping=True.
+        elsewhere).  Another number than 15 raises with early_stopping=False.
+    scoring : str, callable or None, default="loss"
+        By what early stopping and the choice of the best round go, on rows that validate.  "loss" is the loss
+        of the model, None its `score`.  A name is that of a scorer of scikit-learn: "roc_auc",
+        "neg_mean_absolute_error".  A callable (estimator, X, y) returns a number.  All but the loss are
+        better when higher.  A callable gets X as an array of numbers, and also `sample_weight` and `groups`
+        (`qid` in a ranker) if it has parameters of these names; it can ask the estimator for predictions at
+        this X only.
     certificate : bool, default=False
         Compute how far from optimal the training objective can be at most: see `certificate_`.  With stumps
         and "additive" the bound holds for all sums of weak learners.  With trees and other learners it holds
@@ -137,19 +145,23 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
     model_ : AdditiveModel
         The start and the weak learners with their weights.
     loss_ : Loss
-        The loss that `loss` stands for.
+        The loss that `loss` stands for: `Logistic` for "softmax" with two classes.
     constants_ : Constants
         What is known of the training objective: its minimum, smoothness, Lipschitz constant, strong
         convexity.
     history_ : dict of arrays
-        One entry per round, entry 0 being the start: round, objective, validation, edge, intrinsic_edge,
-        step, weak_learners, gradient_evaluations, seconds; with a certificate also gradient_norm, length,
-        residual_norm, average, lower_bound.  With several members it holds sums of what is counted and means
-        of the rest: each has its own objective, on the rows that it trains on.
+        One entry per round, entry 0 being the start: round, objective, validation (the loss on the rows that
+        validate), score (`scoring` on them, as the scorer returns it: the higher the better; NaN for "loss"),
+        edge, intrinsic_edge, step, weak_learners, gradient_evaluations, seconds; with a certificate also
+        gradient_norm, length, residual_norm, average, lower_bound.  With several members it holds sums of
+        what is counted and means of the rest: each has its own objective, on the rows that it trains on.
+    evals_result_ : dict of dicts of arrays
+        For each set of `eval_set`, by its name: "loss", and "score" where `scoring` is not "loss"; one entry
+        per round, entry 0 being the start.
     n_rounds_ : int
         The number of rounds that were trained; `history_` has all of them.
     best_round_ : int
-        The round with the best validation loss, or objective where there is no validation.  With
+        The round with the best validation loss or score, or objective where no rows decide.  With
         output="best" the model has this many rounds.
     n_members_ : int
         The number of members: 3 where early_stopping="auto" has folds, else 1.
@@ -203,7 +215,8 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
         envelope: Any = "auto",
         early_stopping: Any = "auto",
         validation_fraction: float = 0.1,
-        n_iter_no_change: int = 50,
+        n_iter_no_change: int = 15,
+        scoring: Any = "loss",
         certificate: bool = False,
         stop_when_gap_below: float | None = None,
         class_weight: Any = None,
@@ -223,22 +236,53 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
         *,
         X_val: Any = None,
         y_val: Any = None,
+        sample_weight_val: Any = None,
         offset: Any = None,
+        offset_val: Any = None,
         groups: Any = None,
         groups_val: Any = None,
+        eval_set: Any = None,
     ) -> ConvexBoostClassifier:
         """Fit to class labels of any kind.
 
-        `offset` is a fixed score per row and class; training then starts from it, not from the best constant,
-        and predictions are what was learned on top of it.  `groups` is a label per row, for losses that know
-        groups; `groups_val` the same for `X_val`.
+        `offset` is a fixed score per row and class; per row where two classes have one score, as with all
+        losses but "multiclass_hinge".  Training then starts from it, not from the best constant, and
+        predictions are what was learned on top of it.  `groups` is a label per row, for losses that know
+        groups.
+
+        Rows to validate on are given as `X_val`, `y_val`, with `sample_weight_val`, `offset_val` and
+        `groups_val` where needed.  Training stops by them unless early_stopping=False.
+        `class_weight` counts in the loss on them as in training, with the factors of the training rows, but
+        not in `scoring`.
+
+        `eval_set` holds sets of rows that are only watched, after training: `evals_result_`.  They have no
+        influence on the model.  It is a list, [(X1, y1), (X2, y2)], whose sets are named "validation_0",
+        "validation_1" and so on, or a dict of names and sets, {"test": (X1, y1)}.  A set is a tuple (X, y) or
+        (X, y, sample_weight), or a dict of these and `offset` and `groups`.
         """
         with unchanged_on_error(self):
-            self._fit(Given(X, y, sample_weight, X_val, y_val, offset, groups, groups_val))
+            self._fit(
+                Given(
+                    X,
+                    y,
+                    sample_weight,
+                    X_val,
+                    y_val,
+                    offset,
+                    groups,
+                    groups_val,
+                    sample_weight_val,
+                    offset_val,
+                    eval_set,
+                )
+            )
         return self
 
     def decision_function(self, X: Any) -> Array:
-        """Return the scores (n_samples, n_classes); for two classes the difference, (n_samples,)."""
+        """Return the scores (n_samples, n_classes); for two classes one score, (n_samples,).
+
+        It is positive where the second class is predicted: with "softmax" the log-odds.
+        """
         return _decision(self._scores(X))
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -249,8 +293,8 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
     @available_if(_has_link)
     def predict_proba(self, X: Any) -> Array:
         """Return the probability of each class."""
-        check_is_fitted(self)
-        return _probabilities(self.loss_.link(self._scores(X)))
+        F = self._scores(X)
+        return _probabilities(self.loss_.link(F))
 
     @available_if(_has_link)
     def predict_log_proba(self, X: Any) -> Array:
@@ -283,13 +327,16 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
                     f"`class_weight` must hold finite, non-negative weights, got {weight!r} for {label!r}"
                 )
 
-    def _weigh_classes(self, y: Any, weight: Any) -> Any:
+    def _learn_class_weights(self, y: Any, weight: Array | None) -> None:
+        self._class_factors: tuple[NDArray[Any], Array] | None = None
         if self.class_weight is None:
-            return weight
+            return
         labels, numbers = np.unique(column_or_1d(y), return_inverse=True)
         weight = np.ones(len(numbers)) if weight is None else weight
+        ends = np.cumsum(np.bincount(numbers))[:-1]
+        parts = np.split(np.asarray(weight)[np.argsort(numbers, kind="stable")], ends)
+        totals = np.array([float(ExactSum().add(part)) for part in parts])
         if self.class_weight == "balanced":
-            totals = np.bincount(numbers, weight)
             # A class without weight has no rows in the space.
             factors = totals.sum() / (np.count_nonzero(totals) * np.where(totals > 0.0, totals, 1.0))
         else:
@@ -298,10 +345,16 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
             if unknown and not all(label in given for label in labels):  # a slip; else more than needed
                 raise ValueError(f"`class_weight` holds a class that `y` does not: {shown(unknown[0])}")
             factors = in_range(np.array([given.get(label, 1.0) for label in labels], float))
-        weighed = weight * factors[numbers]
-        if not (weighed > 0.0).any():
+        if not (totals * factors > 0.0).any():
             raise ValueError(f"`class_weight` must leave some weight, got {self.class_weight!r}")
-        return weighed
+        self._class_factors = labels, factors
+
+    def _weigh_classes(self, y: Any, weight: Array | None) -> Array | None:
+        if self._class_factors is None:
+            return weight
+        labels, factors = self._class_factors
+        factor = factors[np.searchsorted(labels, column_or_1d(y))]
+        return factor if weight is None else weight * factor
 
     def _check_targets(self, y: Any) -> NDArray[Any]:
         y = column_or_1d(y, warn=True)
@@ -342,9 +395,12 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
         y = column_or_1d(y)
         unknown = np.setdiff1d(y, self.classes_)
         if len(unknown):
-            where = "`y` does not" if parameter == "y_val" else "the model does not know"
+            where = "the model does not know" if parameter == "y" else "`y` does not"
             raise ValueError(f"`{parameter}` holds a class that {where}: {shown(unknown[0])}")
         return self._class_numbers(y)
+
+    def _decode_targets(self, y: Any) -> NDArray[Any]:
+        return self.classes_[y]
 
     def _class_numbers(self, y: Any) -> NDArray[np.int32]:
         out = np.empty(len(y), np.int32)

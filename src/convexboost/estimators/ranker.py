@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -45,23 +45,23 @@ class ConvexBoostRanker(BaseConvexBoost):
     n_rounds : int or "auto", default="auto"
         The number of rounds, one tree each, or one for each member (`n_estimators` elsewhere).  Where
         `early_stopping` chooses the number, the largest that it may choose.  "auto" is 500; where
-        early_stopping="auto" chooses, at most 1000.
+        `early_stopping` chooses, at most 1000.
     learning_rate : float or "auto", default="auto"
         How much of each new tree is added.  A number makes step="auto" mean "refit" at this rate ("polyak"
         for losses that reweight rows, such as `CVaR`), and gives another named step its scale.  "auto" is
-        0.05 for trees; other learners have a step that finds its scale by itself.
+        0.1 for trees; other learners have a step that finds its scale by itself.
     max_weak_learners : int or None, default=None
         The largest number of weak learners to train; None is no limit.  "repeated" trains t of them in round
         t, the other algorithms one per round.
     step : str or Step, default="auto"
         How far to go in a round: "constant", "inverse_sqrt", "inverse_time", "polyak", "adanorm",
         "line_search" or "refit"; a scale may follow ("inverse_sqrt:0.5").  With trees and algorithm
-        "residual" or "naive", "auto" is "refit:0.05": 0.05 times the leaf values that lower the objective
+        "residual" or "naive", "auto" is "refit:0.1": 0.1 times the leaf values that lower the objective
         most.  For losses that reweight rows (`CVaR`, `WorstGroup`) it is "polyak:0.05".  Otherwise it is a
         decaying step that finds its scale by itself.
     output : {"best", "last", "average"}, default="best"
-        Which iterate becomes the model: the best one (by validation loss where there is one, else by the
-        training objective), the last one, or the average of all.
+        Which iterate becomes the model: the best one (by validation where there is one that decides, else by
+        the training objective), the last one, or the average of all.
     residual_decay : float in [0, 1] or "auto", default="auto"
         For algorithm="residual" only: the part of the residual that is kept from round to round.  1 is the
         algorithm of the paper, 0 is "naive".  "auto" is 0.7 for trees, which overfit with 1, and 1 for other
@@ -81,21 +81,28 @@ class ConvexBoostRanker(BaseConvexBoost):
         rows that it leaves out.  The model is the mean of the members after the round with the lowest mean
         validation loss.  Training stops when that loss has not improved for `n_iter_no_change` rounds, or
         when the members together have trained `max_weak_learners`.
-        Copies of a row are dealt to the folds in turn, and a row of weight w like w copies.  The rows of a
-        query stay together, and those of a group where the loss compares rows of a group.  The members of a
-        class that would be missing in a training part are always trained on.  There is one run of `n_rounds`
-        rounds, without folds, with `X_val`, certificates, output="average", a loss whose rows cannot be
+        Rows with equal inputs are dealt to the folds in turn, and a row of weight w like w copies.  The rows
+        of a query stay together, and those of a group where the loss compares rows of a group.  The members
+        of a class that would be missing in a training part are always trained on.  There is one run of
+        `n_rounds` rounds, without folds, with certificates, output="average", a loss whose rows cannot be
         parted (`splits_rows`), or fewer than 30 different rows (20 groups).
-        True: hold out `validation_fraction` of the rows (of the queries, in a ranker), unless `X_val` is
-        given to `fit`, and stop when the loss on them has not improved for `n_iter_no_change` rounds.  Rows
-        that are held out are not trained on.
-        False: train `n_rounds` rounds.
+        "auto" with `X_val` given to `fit`: no folds; stop when the loss on these rows has not improved for
+        `n_iter_no_change` rounds, and keep the best round.
+        True: the same with `X_val`; without, hold out `validation_fraction` of the rows (of the queries, in a
+        ranker) instead.  Rows that are held out are not trained on.
+        False: train `n_rounds` rounds.  The loss on `X_val` is recorded and has no influence on the model.
     validation_fraction : float in (0, 1), default=0.1
         The part of the rows that early_stopping=True holds out.
-    n_iter_no_change : int, default=50
+    n_iter_no_change : int, default=15
         Early stopping waits this many rounds for a better validation loss (`early_stopping_rounds`
-        elsewhere).  Another number than 50 raises with early_stopping=False, and with `X_val` unless
-        early_stopping=True.
+        elsewhere).  Another number than 15 raises with early_stopping=False.
+    scoring : str, callable or None, default="loss"
+        By what early stopping and the choice of the best round go, on rows that validate.  "loss" is the loss
+        of the model, None its `score`.  A name is that of a scorer of scikit-learn: "roc_auc",
+        "neg_mean_absolute_error".  A callable (estimator, X, y) returns a number.  All but the loss are
+        better when higher.  A callable gets X as an array of numbers, and also `sample_weight` and `groups`
+        (`qid` in a ranker) if it has parameters of these names; it can ask the estimator for predictions at
+        this X only.
     certificate : bool, default=False
         Compute how far from optimal the training objective can be at most: see `certificate_`.  With stumps
         and "additive" the bound holds for all sums of weak learners.  With trees and other learners it holds
@@ -128,14 +135,18 @@ class ConvexBoostRanker(BaseConvexBoost):
         What is known of the training objective: its minimum, smoothness, Lipschitz constant, strong
         convexity.
     history_ : dict of arrays
-        One entry per round, entry 0 being the start: round, objective, validation, edge, intrinsic_edge,
-        step, weak_learners, gradient_evaluations, seconds; with a certificate also gradient_norm, length,
-        residual_norm, average, lower_bound.  With several members it holds sums of what is counted and means
-        of the rest: each has its own objective, on the rows that it trains on.
+        One entry per round, entry 0 being the start: round, objective, validation (the loss on the rows that
+        validate), score (`scoring` on them, as the scorer returns it: the higher the better; NaN for "loss"),
+        edge, intrinsic_edge, step, weak_learners, gradient_evaluations, seconds; with a certificate also
+        gradient_norm, length, residual_norm, average, lower_bound.  With several members it holds sums of
+        what is counted and means of the rest: each has its own objective, on the rows that it trains on.
+    evals_result_ : dict of dicts of arrays
+        For each set of `eval_set`, by its name: "loss", and "score" where `scoring` is not "loss"; one entry
+        per round, entry 0 being the start.
     n_rounds_ : int
         The number of rounds that were trained; `history_` has all of them.
     best_round_ : int
-        The round with the best validation loss, or objective where there is no validation.  With
+        The round with the best validation loss or score, or objective where no rows decide.  With
         output="best" the model has this many rounds.
     n_members_ : int
         The number of members: 3 where early_stopping="auto" has folds, else 1.
@@ -172,6 +183,7 @@ class ConvexBoostRanker(BaseConvexBoost):
     _task = "ranking"
     _tasks = ("ranking", "any")
     _group_parameter = "qid"
+    _positional = ("X", "y", "qid", "sample_weight")
     _no_validation = "there were no validation rows; give X_val, y_val and qid_val to fit."
 
     def __init__(
@@ -191,7 +203,8 @@ class ConvexBoostRanker(BaseConvexBoost):
         envelope: Any = "auto",
         early_stopping: Any = "auto",
         validation_fraction: float = 0.1,
-        n_iter_no_change: int = 50,
+        n_iter_no_change: int = 15,
+        scoring: Any = "loss",
         certificate: bool = False,
         stop_when_gap_below: float | None = None,
         categorical_features: Any = "from_dtype",
@@ -213,7 +226,10 @@ class ConvexBoostRanker(BaseConvexBoost):
         X_val: Any = None,
         y_val: Any = None,
         qid_val: Any = None,
+        sample_weight_val: Any = None,
         offset: Any = None,
+        offset_val: Any = None,
+        eval_set: Any = None,
     ) -> ConvexBoostRanker:
         """Fit to grades: any numbers, of which only the order within a query matters to the hinge.
 
@@ -227,15 +243,34 @@ class ConvexBoostRanker(BaseConvexBoost):
             Weight 2 is the row twice.
         query_weight : array-like of shape (n_samples,), optional
             The same number in all rows of a query; weight 2 is the query twice.
-        X_val, y_val, qid_val : array-like, optional
-            Rows to validate on.
-        offset : array-like of shape (n_samples,), optional
+        X_val, y_val, qid_val, sample_weight_val : array-like, optional
+            Rows to validate on.  Training stops by them unless early_stopping=False.
+        offset, offset_val : array-like of shape (n_samples,), optional
             A fixed score per row; `predict` returns what was learned on top of it.
+        eval_set : list or dict, optional
+            Sets of rows that are only watched, after training: `evals_result_`.  They have no influence on
+            the model.  A list, [(X1, y1, qid1)], whose sets are named "validation_0" and so on, or a dict of
+            names and sets, {"test": (X1, y1, qid1)}.  A set is a tuple (X, y, qid) or (X, y, qid,
+            sample_weight), or a dict of these and `offset`.
 
         """
         groups, weight = _weighted(X, qid, sample_weight, query_weight)
         with unchanged_on_error(self):
-            self._fit(Given(X, y, weight, X_val, y_val, offset, groups, qid_val))
+            self._fit(
+                Given(
+                    X,
+                    y,
+                    weight,
+                    X_val,
+                    y_val,
+                    offset,
+                    groups,
+                    qid_val,
+                    sample_weight_val,
+                    offset_val,
+                    eval_set,
+                )
+            )
         return self
 
     def predict(self, X: Any) -> Array:
@@ -298,9 +333,9 @@ class ConvexBoostRanker(BaseConvexBoost):
         F = self.loss_.link(F) if self.loss_.has_link else F
         return F[:, 0] if F.ndim == 2 and F.shape[1] == 1 else F
 
-    def _groups(self, loss: Loss, groups: Any, X: Any, suffix: str = "") -> Groups:
+    def _groups(self, loss: Loss, groups: Any, X: Any, named: Callable[[str], str] = str) -> Groups:
         """Check the queries; a loss that does not ask for them may have them all the same."""
-        return _queries(groups, X, suffix)
+        return _queries(groups, X, named)
 
     def _check_targets(self, y: Any, parameter: str = "y") -> Array:
         refuse_times(y, parameter)
@@ -312,6 +347,9 @@ class ConvexBoostRanker(BaseConvexBoost):
 
     def _encode_validation_targets(self, y: Any, parameter: str = "y_val") -> Array:
         return self._check_targets(y, parameter)[:, None]
+
+    def _decode_targets(self, y: Any) -> Array:
+        return np.asarray(y[:, 0])
 
     def _groups_that_count(self, rows: Rows) -> NDArray[np.bool_]:
         """Return in which queries there is something to order."""
@@ -339,13 +377,11 @@ class ConvexBoostRanker(BaseConvexBoost):
         return tags
 
 
-def _queries(given: Any, X: Any, suffix: str = "") -> Groups:
+def _queries(given: Any, X: Any, named: Callable[[str], str] = str) -> Groups:
     """Check the queries."""
-    name, groups = "qid" + suffix, Groups.of(given)
+    name, groups = named("qid"), Groups.of(given)
     if groups is None:
-        raise ValueError(
-            f"`{name}` is needed: one query per row (for a single list {name}=np.zeros(len(y{suffix})))"
-        )
+        raise ValueError(f"`{name}` is needed: one query per row (for a single list qid=np.zeros(len(y)))")
     groups = Groups(check_labels(groups.labels, name, n_rows(X)), groups.weight)
     try:
         groups.numbers  # noqa: B018

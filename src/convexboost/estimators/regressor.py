@@ -38,23 +38,23 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
     n_rounds : int or "auto", default="auto"
         The number of rounds, one tree each, or one for each member (`n_estimators` elsewhere).  Where
         `early_stopping` chooses the number, the largest that it may choose.  "auto" is 500; where
-        early_stopping="auto" chooses, at most 1000.
+        `early_stopping` chooses, at most 1000.
     learning_rate : float or "auto", default="auto"
         How much of each new tree is added.  A number makes step="auto" mean "refit" at this rate ("polyak"
         for losses that reweight rows, such as `CVaR`), and gives another named step its scale.  "auto" is
-        0.05 for trees; other learners have a step that finds its scale by itself.
+        0.1 for trees; other learners have a step that finds its scale by itself.
     max_weak_learners : int or None, default=None
         The largest number of weak learners to train; None is no limit.  "repeated" trains t of them in round
         t, the other algorithms one per round.
     step : str or Step, default="auto"
         How far to go in a round: "constant", "inverse_sqrt", "inverse_time", "polyak", "adanorm",
         "line_search" or "refit"; a scale may follow ("inverse_sqrt:0.5").  With trees and algorithm
-        "residual" or "naive", "auto" is "refit:0.05": 0.05 times the leaf values that lower the objective
+        "residual" or "naive", "auto" is "refit:0.1": 0.1 times the leaf values that lower the objective
         most.  For losses that reweight rows (`CVaR`, `WorstGroup`) it is "polyak:0.05".  Otherwise it is a
         decaying step that finds its scale by itself.
     output : {"best", "last", "average"}, default="best"
-        Which iterate becomes the model: the best one (by validation loss where there is one, else by the
-        training objective), the last one, or the average of all.
+        Which iterate becomes the model: the best one (by validation where there is one that decides, else by
+        the training objective), the last one, or the average of all.
     residual_decay : float in [0, 1] or "auto", default="auto"
         For algorithm="residual" only: the part of the residual that is kept from round to round.  1 is the
         algorithm of the paper, 0 is "naive".  "auto" is 0.7 for trees, which overfit with 1, and 1 for other
@@ -74,21 +74,28 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
         rows that it leaves out.  The model is the mean of the members after the round with the lowest mean
         validation loss.  Training stops when that loss has not improved for `n_iter_no_change` rounds, or
         when the members together have trained `max_weak_learners`.
-        Copies of a row are dealt to the folds in turn, and a row of weight w like w copies.  The rows of a
-        query stay together, and those of a group where the loss compares rows of a group.  The members of a
-        class that would be missing in a training part are always trained on.  There is one run of `n_rounds`
-        rounds, without folds, with `X_val`, certificates, output="average", a loss whose rows cannot be
+        Rows with equal inputs are dealt to the folds in turn, and a row of weight w like w copies.  The rows
+        of a query stay together, and those of a group where the loss compares rows of a group.  The members
+        of a class that would be missing in a training part are always trained on.  There is one run of
+        `n_rounds` rounds, without folds, with certificates, output="average", a loss whose rows cannot be
         parted (`splits_rows`), or fewer than 30 different rows (20 groups).
-        True: hold out `validation_fraction` of the rows (of the queries, in a ranker), unless `X_val` is
-        given to `fit`, and stop when the loss on them has not improved for `n_iter_no_change` rounds.  Rows
-        that are held out are not trained on.
-        False: train `n_rounds` rounds.
+        "auto" with `X_val` given to `fit`: no folds; stop when the loss on these rows has not improved for
+        `n_iter_no_change` rounds, and keep the best round.
+        True: the same with `X_val`; without, hold out `validation_fraction` of the rows (of the queries, in a
+        ranker) instead.  Rows that are held out are not trained on.
+        False: train `n_rounds` rounds.  The loss on `X_val` is recorded and has no influence on the model.
     validation_fraction : float in (0, 1), default=0.1
         The part of the rows that early_stopping=True holds out.
-    n_iter_no_change : int, default=50
+    n_iter_no_change : int, default=15
         Early stopping waits this many rounds for a better validation loss (`early_stopping_rounds`
-        elsewhere).  Another number than 50 raises with early_stopping=False, and with `X_val` unless
-        early_stopping=True.
+        elsewhere).  Another number than 15 raises with early_stopping=False.
+    scoring : str, callable or None, default="loss"
+        By what early stopping and the choice of the best round go, on rows that validate.  "loss" is the loss
+        of the model, None its `score`.  A name is that of a scorer of scikit-learn: "roc_auc",
+        "neg_mean_absolute_error".  A callable (estimator, X, y) returns a number.  All but the loss are
+        better when higher.  A callable gets X as an array of numbers, and also `sample_weight` and `groups`
+        (`qid` in a ranker) if it has parameters of these names; it can ask the estimator for predictions at
+        this X only.
     certificate : bool, default=False
         Compute how far from optimal the training objective can be at most: see `certificate_`.  With stumps
         and "additive" the bound holds for all sums of weak learners.  With trees and other learners it holds
@@ -121,14 +128,18 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
         What is known of the training objective: its minimum, smoothness, Lipschitz constant, strong
         convexity.
     history_ : dict of arrays
-        One entry per round, entry 0 being the start: round, objective, validation, edge, intrinsic_edge,
-        step, weak_learners, gradient_evaluations, seconds; with a certificate also gradient_norm, length,
-        residual_norm, average, lower_bound.  With several members it holds sums of what is counted and means
-        of the rest: each has its own objective, on the rows that it trains on.
+        One entry per round, entry 0 being the start: round, objective, validation (the loss on the rows that
+        validate), score (`scoring` on them, as the scorer returns it: the higher the better; NaN for "loss"),
+        edge, intrinsic_edge, step, weak_learners, gradient_evaluations, seconds; with a certificate also
+        gradient_norm, length, residual_norm, average, lower_bound.  With several members it holds sums of
+        what is counted and means of the rest: each has its own objective, on the rows that it trains on.
+    evals_result_ : dict of dicts of arrays
+        For each set of `eval_set`, by its name: "loss", and "score" where `scoring` is not "loss"; one entry
+        per round, entry 0 being the start.
     n_rounds_ : int
         The number of rounds that were trained; `history_` has all of them.
     best_round_ : int
-        The round with the best validation loss, or objective where there is no validation.  With
+        The round with the best validation loss or score, or objective where no rows decide.  With
         output="best" the model has this many rounds.
     n_members_ : int
         The number of members: 3 where early_stopping="auto" has folds, else 1.
@@ -180,7 +191,8 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
         envelope: Any = "auto",
         early_stopping: Any = "auto",
         validation_fraction: float = 0.1,
-        n_iter_no_change: int = 50,
+        n_iter_no_change: int = 15,
+        scoring: Any = "loss",
         certificate: bool = False,
         stop_when_gap_below: float | None = None,
         categorical_features: Any = "from_dtype",
@@ -199,9 +211,12 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
         *,
         X_val: Any = None,
         y_val: Any = None,
+        sample_weight_val: Any = None,
         offset: Any = None,
+        offset_val: Any = None,
         groups: Any = None,
         groups_val: Any = None,
+        eval_set: Any = None,
     ) -> ConvexBoostRegressor:
         """Fit to targets of shape (n_samples,) or (n_samples, n_outputs).
 
@@ -211,10 +226,32 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
 
         `offset` is a fixed score per row; training then starts from it instead of the best constant, and
         `predict` returns what was learned on top of it.  `groups` is a label per row, for losses that know
-        groups; `groups_val` the same for `X_val`.
+        groups.
+
+        Rows to validate on are given as `X_val`, `y_val`, with `sample_weight_val`, `offset_val` and
+        `groups_val` where needed.  Training stops by them unless early_stopping=False.
+
+        `eval_set` holds sets of rows that are only watched, after training: `evals_result_`.  They have no
+        influence on the model.  It is a list, [(X1, y1), (X2, y2)], whose sets are named "validation_0",
+        "validation_1" and so on, or a dict of names and sets, {"test": (X1, y1)}.  A set is a tuple (X, y) or
+        (X, y, sample_weight), or a dict of these and `offset` and `groups`.
         """
         with unchanged_on_error(self):
-            self._fit(Given(X, y, sample_weight, X_val, y_val, offset, groups, groups_val))
+            self._fit(
+                Given(
+                    X,
+                    y,
+                    sample_weight,
+                    X_val,
+                    y_val,
+                    offset,
+                    groups,
+                    groups_val,
+                    sample_weight_val,
+                    offset_val,
+                    eval_set,
+                )
+            )
         return self
 
     def predict(self, X: Any) -> Array:
@@ -263,11 +300,14 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
         y = check_array(y, ensure_2d=False, dtype=np.float64, input_name=parameter)
         y = y.reshape(len(y), -1)
         if y.shape[1] != self._n_outputs:
-            like = "`y`" if parameter == "y_val" else "the model"
+            like = "the model" if parameter == "y" else "`y`"
             raise ValueError(
                 f"`{parameter}` must have {self._n_outputs} outputs like {like}, got {y.shape[1]}"
             )
         return np.asarray(y)
+
+    def _decode_targets(self, y: Any) -> Array:
+        return np.asarray(y[:, 0] if self._one_dimensional else y)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

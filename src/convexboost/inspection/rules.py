@@ -306,11 +306,9 @@ def overfitting(run: FinishedRun) -> Answer:
     )
     numbers = {"best": float(best), "rise": back}
     if run.output == "best" and len(values) == len(run.objective) and run.has_validation:
-        advice = (
-            f"The model handed out is the one of round {best}; early_stopping=True would have saved the rest."
-        )
+        advice = f"The model handed out is the one of round {best}; the rounds after it are not in it."
         return Finding("overfitting", "note", sentence, numbers, advice)
-    advice = "Use output='best' or early_stopping=True, fewer rounds, smaller steps, or l2."
+    advice = "Use early_stopping=True with output='best', fewer rounds, smaller steps, or l2."
     return Finding("overfitting", "warning", sentence, numbers, advice)
 
 

@@ -13,6 +13,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from convexboost.core.tolerances import BLOCK_VALUES
+from convexboost.kernels import parallel
 from convexboost.kernels.compiling import kernel
 
 Fingerprints = NDArray[np.uint64]
@@ -28,7 +30,7 @@ def scramble(x: Any) -> Any:
 _scramble = kernel(scramble)
 
 
-@kernel
+@kernel(inline="always")
 def draw(seed, a, b):
     """Return a number in [0, 1) that depends on the seed and two whole numbers only."""
     x = (
@@ -63,7 +65,7 @@ def draw_rows(fingerprints, D, scale, seed, share, out):
         out[n] = draw(seed, np.int64(fingerprints[n] >> np.uint64(1)), np.int64(np.rint(scale * x))) < share
 
 
-def fingerprints(X: Any) -> Fingerprints:
+def fingerprints(X: Any, n_threads: int = 1) -> Fingerprints:
     """Return a number per row of a matrix, the same for equal rows; sparse or dense does not matter."""
     out = np.zeros(X.shape[0], np.uint64)
     if sp.issparse(X):
@@ -71,8 +73,14 @@ def fingerprints(X: Any) -> Fingerprints:
         entries.sum_duplicates()
         np.add.at(out, entries.row, hash_entries(entries.data, entries.col))
         return out
-    for j in range(X.shape[1]):
-        out += hash_entries(X[:, j], np.array([j]))
+    columns, size = np.arange(X.shape[1]), max(BLOCK_VALUES // X.shape[1], 1)
+
+    def task(first: int, last: int) -> None:
+        for start in range(first, last, size):
+            rows = slice(start, min(start + size, last))
+            out[rows] = hash_entries(X[rows], columns).sum(axis=1)
+
+    parallel.run(task, X.shape[0], 10 * X.shape[0] * X.shape[1], n_threads)
     return out
 
 

@@ -51,6 +51,8 @@ class Learner(Parameters, ABC):
     allows_sparse: bool = False
     #: Whether it treats categorical columns differently from numbers.
     uses_categories: bool = False
+    #: Whether it needs an output per class, also where two classes could do with one.
+    needs_output_per_class: bool = False
     #: Whether a round takes so long that `diagnose` tries fewer of them.
     is_slow: bool = False
 

@@ -6,12 +6,11 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
-import joblib
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from convexboost.core.hypotheses import Hypothesis, Pooled, Term
+from convexboost.core.hypotheses import Hypothesis, Packed, Pooled, Term
 from convexboost.core.plain import Plain, ends_of, joined
 from convexboost.core.protocols import Mapper
 from convexboost.core.space import Array
@@ -58,24 +57,18 @@ class TreeFunction(Hypothesis):
         add_lookup(F, *self.lookup(inputs, weight), 0, len(F))
 
     @classmethod
-    def add_all(cls, F: Array, inputs: Any, terms: Sequence[Term]) -> None:
-        """Add many trees in one pass over the rows."""
+    def pack(cls, terms: Sequence[Term]) -> Packed:
+        """Lay the nodes of many trees one after the other."""
         trees = [(weight, h) for weight, h in terms if isinstance(h, TreeFunction)]
         if len(trees) == 1:  # its leaves may be known
-            trees[0][1].add_to(F, inputs, trees[0][0])
-            return
+            return super().pack(terms)
         nodes = np.cumsum([0, *(len(h.feature) for _, h in trees)], dtype=np.int32)
         leaves = np.cumsum([0, *(len(h.values) for _, h in trees)], dtype=np.int32)
         feature = np.concatenate([h.feature for _, h in trees])
         child = np.concatenate([h.child + start for (_, h), start in zip(trees, nodes, strict=False)])
         leaf = np.concatenate([h.leaf_of_node + start for (_, h), start in zip(trees, leaves, strict=False)])
         branches = Branches(feature, child, np.concatenate([h.masks for _, h in trees]), leaf)
-        values = np.concatenate([weight * h.values for weight, h in trees])
-
-        def task(start: int, stop: int) -> None:
-            add_trees(F, inputs.codes, nodes[:-1], branches, values, start, stop)
-
-        parallel.run(task, len(F), 20.0 * len(F) * len(trees), inputs.n_threads)
+        return Forest(nodes[:-1], branches, np.concatenate([weight * h.values for weight, h in trees]))
 
     @classmethod
     def to_plain(cls, hypotheses: Sequence[Self]) -> Plain:
@@ -122,6 +115,25 @@ class TreeFunction(Hypothesis):
             plain.need("leaf_of_node", known.all(), "numbers of leaves that have values")
             out.append(cls(feature[own], below, masks[own], leaf[own], values[mine], constraints[constraint]))
         return out
+
+
+@dataclass(frozen=True)
+class Forest:
+    """The sum of many trees."""
+
+    roots: NDArray[np.int32]  #: the first node of each tree
+    branches: Branches
+    values: Array  #: of the leaves
+
+    __repr__ = brief
+
+    def add_to(self, F: Array, inputs: Any) -> None:
+        """Add all trees in one pass over the rows."""
+
+        def task(start: int, stop: int) -> None:
+            add_trees(F, inputs.codes, self.roots, self.branches, self.values, start, stop)
+
+        parallel.run(task, len(F), 20.0 * len(F) * len(self.roots), inputs.n_threads)
 
 
 @dataclass
@@ -174,7 +186,7 @@ class RowMapper(Mapper):
     def prepare(self, X: Any) -> RowCodes:
         """Return the bins of all columns."""
         self.bins.check(X)
-        return replace(self.encode(X, joblib.cpu_count()), columns=None)
+        return replace(self.encode(X, parallel.n_cores()), columns=None)
 
     def encode(self, X: Any, n_threads: int) -> RowCodes:
         """Return the bins; a sparse matrix is written out, a byte per number."""

@@ -24,7 +24,7 @@ from convexboost.kernels import parallel
 from convexboost.kernels.hashing import Fingerprints, draw_rows, fingerprints_of_codes
 from convexboost.kernels.leaves import leaf_sums
 from convexboost.kernels.target import Update, quantise, update_target
-from convexboost.kernels.trees import LARGEST, Features, Rows, Rules, leaf_of_rows, n_columns
+from convexboost.kernels.trees import LARGEST, Features, Room, Rows, Rules, leaf_of_rows, n_columns, n_slots
 from convexboost.learners._dense import DenseTarget, RowSet
 from convexboost.learners._growth import Buffers, Growth, WholeWeights, power_above
 from convexboost.learners._monotone import means, nearest_monotone
@@ -37,8 +37,10 @@ if TYPE_CHECKING:
 MAX_HISTOGRAMS = 2.0**33
 #: Rows are drawn by their targets, rounded to multiples of ‖Δ‖ / TARGET_UNITS.
 TARGET_UNITS = 1024.0
-#: Leaves of a tree by default, and where random cuts tell classes apart.
-LEAVES, CLASS_LEAVES = 31, 64
+#: Nodes of at most this many rows have no histograms: where all cuts are tried, and where one is drawn.
+FEW, FEW_IF_RANDOM = 64, 256
+#: Leaves of a tree by default.
+LEAVES = 31
 
 
 class TreeSet(RowSet):
@@ -63,11 +65,13 @@ class TreeSet(RowSet):
         self.monotone = learner.signs(self.categorical, names)
         self.weights = WholeWeights.of(space)
         self.buffers = Buffers()
+        self._last_room: tuple[tuple[int, int, int], Room] | None = None
 
     def zero(self, n_outputs: int) -> TreeTarget:
         """Δ = 0; raises if the histograms would not fit into the memory."""
         n_columns_, leaves = len(self.categorical), self.max_leaves
-        size = 4.0 * leaves * n_columns_ * int(self.n_bins.max()) * n_columns(n_outputs)
+        slots = n_slots(self.space.n_samples, leaves, self.few)
+        size = 4.0 * slots * n_columns_ * int(self.n_bins.max()) * n_columns(n_outputs)
         if size > MAX_HISTOGRAMS:
             raise ValueError(
                 f"the histograms of trees with `max_leaves`={leaves}, {n_columns_} columns, "
@@ -88,16 +92,29 @@ class TreeSet(RowSet):
         unit = power_above(norm) / LARGEST
         values = self._whole_numbers(D, unit)
         rules = self._rules(norm / unit, float(self.learner.min_split_gain) / unit / unit, order, seed)
-        shape = (rules.max_leaves, len(features.numbers) << int(features.shift), values.shape[1])
+        slots = n_slots(len(order), rules.max_leaves, rules.few)
+        room = self._room(slots, len(features.numbers) << int(features.shift), values.shape[1])
         rows = Rows(values, order, self.buffers.take("spare", (len(D),)))
-        hists = self.buffers.take("hists", shape)
-        nodes, masks = Growth(features, rows, rules, hists, self.inputs.n_threads).run()
+        nodes, masks = Growth(features, rows, rules, room, self.inputs.n_threads).run()
         return self._finish(D, norm, rows.order, nodes, masks)
 
     @property
     def max_leaves(self) -> int:
         """Return how many leaves a tree may have."""
-        return min(int(self.learner.max_leaves or LEAVES), self.space.n_samples)
+        return min(int(self.learner.max_leaves), self.space.n_samples)
+
+    def _room(self, n_slots: int, n_bins: int, width: int) -> Room:
+        """Return where the splits of a tree are searched: the same place as for the last one, if it fits."""
+        key = n_slots, n_bins, width
+        if self._last_room is None or self._last_room[0] != key:
+            self._last_room = None  # its memory is free before there is a new one
+            self._last_room = key, Room.of(*key, self.few)
+        return self._last_room[1]
+
+    @property
+    def few(self) -> int:
+        """Return the most rows of a node whose splits are found without a histogram."""
+        return FEW_IF_RANDOM if self.learner.splits == "random" else FEW
 
     def _rules(self, norm: float, min_gain: float, order: NDArray[np.int32], seed: int) -> Rules:
         """Return the limits of the learner for a tree on these rows; `norm` is ‖Δ‖ in whole numbers."""
@@ -116,6 +133,7 @@ class TreeSet(RowSet):
             tie=weights.rounding_of_means(norm),
             is_random=learner.splits == "random",
             seed=seed,
+            few=self.few,
         )
 
     def _whole_numbers(self, D: Array, unit: float) -> NDArray[np.int32]:

@@ -26,3 +26,4 @@ class ClassStump(StumpLearner):
 
     name: ClassVar[str] = "class_stump"
     kind: ClassVar[int] = CLASS
+    needs_output_per_class = True

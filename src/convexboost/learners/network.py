@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -16,6 +16,8 @@ from convexboost.core.numbers import is_whole
 from convexboost.core.plain import Plain, ends_of, joined
 from convexboost.core.space import Array, FunctionSpace
 from convexboost.core.text import brief
+from convexboost.core.tolerances import BETTER
+from convexboost.kernels.hashing import fingerprints
 from convexboost.learners._bins import categorical_mask
 from convexboost.learners._dense import DenseHypothesis, DenseSet, RawInputs, RawMapper
 from convexboost.learners._learner import Learner
@@ -25,8 +27,6 @@ from convexboost.learners._learner import Learner
 RIDGE, SILENT = 1e-10, 1e-15
 #: The first damping, as a share of the diagonal, and its factors after steps that succeed and that fail.
 DAMPING, EASE, TIGHTEN = 3.0, 0.5, 5.0
-#: An error that is smaller by less than this share is not smaller: rounding must not decide.
-GAIN = 1e-9
 #: The hidden layer is made of multiples of this.  Training a network enlarges errors of rounding, and
 #: boosting feeds them back; cut off after each step they do not grow, so that weight 2 is the row twice and
 #: the units of X and y do not matter.
@@ -61,19 +61,19 @@ class Number:
     __repr__ = brief
 
     @classmethod
-    def learn(cls, index: int, column: Array, weight: Array) -> Number:
+    def learn(cls, index: int, column: Array, space: FunctionSpace) -> Number:
         """Find mean and standard deviation of the values that are not missing."""
         known = ~np.isnan(column)
-        values, weight = column[known], weight[known]
+        values = column[known]
         if len(values) == 0 or values.min() == values.max():
             return cls(index, 0.0, 0.0, bool((~known).any()) and len(values) > 0)
         # Between −1 and 1 first: squares of huge and of tiny numbers are not numbers.
         middle = values.min() / 2 + values.max() / 2
         half = values.max() / 2 - values.min() / 2
-        unit, share = (values - middle) / half, weight / weight.sum()
-        mean = np.einsum("n,n->", share, unit)
-        deviation = np.sqrt(np.einsum("n,n,n->", share, unit - mean, unit - mean))
-        return cls(index, float(middle + half * mean), float(half * deviation), not known.all())
+        unit, share = np.where(known, (column - middle) / half, 0.0), space.mass(known)
+        mean = space.mean(unit) / share
+        variance = space.mean(np.where(known, (unit - mean) ** 2, 0.0)) / share
+        return cls(index, float(middle + half * mean), float(half * np.sqrt(variance)), not known.all())
 
     def encode(self, column: Array) -> list[Array]:
         """Return the standardised column, the mean where it is missing, and where it is."""
@@ -125,12 +125,12 @@ class Standardiser(RawMapper):
         return int(self.prepare(np.zeros((1, len(self.columns)))).X.shape[1])
 
     @classmethod
-    def learn(cls, X: Any, weight: Array, categorical: NDArray[np.bool_]) -> Standardiser:
+    def learn(cls, X: Any, space: FunctionSpace, categorical: NDArray[np.bool_]) -> Standardiser:
         """Read means, deviations and categories off the training inputs."""
         X = _dense(X)
         return cls(
             tuple(
-                Category.learn(j, X[:, j]) if categorical[j] else Number.learn(j, X[:, j], weight)
+                Category.learn(j, X[:, j]) if categorical[j] else Number.learn(j, X[:, j], space)
                 for j in range(X.shape[1])
             )
         )
@@ -323,35 +323,66 @@ class Fit:
         return step
 
 
+@dataclass
+class DistinctInputs(RawInputs):
+    """The distinct inputs, and which of them each row has."""
+
+    number: NDArray[np.intp] = field(kw_only=True)
+
+    __repr__ = brief
+
+    def __len__(self) -> int:
+        return len(self.number)
+
+    def evaluate(self, h: DenseHypothesis) -> Array:
+        """Return h at all rows."""
+        return super().evaluate(h)[self.number]
+
+
 class NetworkSet(DenseSet):
-    """Networks trained on the rows of Δ."""
+    """Networks trained on Δ.
+
+    Rows with equal inputs are one row of their mean, which has the same least squares solution.  These rows
+    stand in the order of their fingerprints: sums over them in floats depend neither on the order of the rows
+    nor on copies.
+    """
 
     def __init__(self, options: Network, mapper: Standardiser, X: Any, space: FunctionSpace) -> None:
         Z = mapper.prepare(X).X
         fitting = MAX_MULTIPLICATIONS // (Z.shape[1] * (options.hidden + 1))
         self.n_rows = min(max(fitting, 1), MAX_BLOCK)
-        self._Z, self._weight = self._blocks(Z), self._blocks(space.weight[:, None])
-        super().__init__(self._Z.reshape(-1, Z.shape[1])[: len(Z)], space)  # kept once, not twice
+        _, first, number = np.unique(fingerprints(Z), return_index=True, return_inverse=True)
+        weight = space.masses(number)
+        self._Z, self._weight = self._blocks(Z[first]), self._blocks(weight[:, None])
+        super().__init__(Z, space)
+        distinct = self._Z.reshape(-1, Z.shape[1])[: len(first)]  # kept once, not twice
+        self.inputs = DistinctInputs(distinct, number=number)
         self.options, self.mapper = options, mapper
-        self._share = np.cumsum(space.weight)
+        self._share = np.cumsum(weight)
 
     def fit(self, values: Array, rng: np.random.Generator) -> Units:
         """Train on some rows; the output layer is then fitted to all of them."""
         options, n_inputs = self.options, self._Z.shape[2]
         norm = self.space.norm(values)
-        everything = Blocks(self._Z, self._blocks(values / norm), self._weight)
+        everything = Blocks(self._Z, self._blocks(self._means(values, norm) / norm), self._weight)
         rows = self._draw(everything, rng)
         start = rng.normal(size=(n_inputs, options.hidden))
         start[:-1] /= np.sqrt(max(n_inputs - 1, 1))  # so that what a unit reads has variance about 1
         best, damping = Fit(_rounded(start), rows), DAMPING
         for _ in range(options.n_steps):
             new = Fit(_rounded(best.inward + best.step(damping)), rows)
-            if new.error < (1 - GAIN) * best.error:
+            if new.error < (1 - BETTER) * best.error:
                 best, damping = new, damping * EASE
             else:
                 damping *= TIGHTEN
         output = norm * (best if rows is everything else Fit(best.inward, everything)).output
         return Units(best.inward, output[:-1], output[-1])
+
+    def _means(self, values: Array, norm: float) -> Array:
+        """Return the mean of the rows with each input; 0 where they have hardly any weight."""
+        sums = self.space.exact_sums(self.inputs.number, values, len(self._share), norm)
+        mass = sums.masses()[:, None]
+        return np.where(mass > 0.0, sums.values() / np.where(mass > 0.0, mass, 1.0), 0.0)
 
     def _blocks(self, rows: Array) -> Array:
         count = -(-len(rows) // self.n_rows)
@@ -362,10 +393,10 @@ class NetworkSet(DenseSet):
     def _draw(self, rows: Blocks, rng: np.random.Generator) -> Blocks:
         """Draw one row out of each of `max_rows` equal parts of the weight, or take all."""
         count = self.options.max_rows
-        if len(self.inputs) <= count:
+        if len(self._share) <= count:
             return rows
         places = (np.arange(count) + rng.random(count)) / count * self._share[-1]
-        which = np.minimum(np.searchsorted(self._share, places), len(self.inputs) - 1)
+        which = np.minimum(np.searchsorted(self._share, places), len(self._share) - 1)
         Z, values = (part.reshape(-1, part.shape[2])[which] for part in (rows.Z, rows.values))
         return Blocks(*map(self._blocks, (Z, values, np.full((count, 1), 1.0 / count))))
 
@@ -389,8 +420,8 @@ class Network(Learner):
     n_steps : int, default=12
         Gauss-Newton steps (Levenberg-Marquardt).  0: random units, only the output layer is fitted.
     max_rows : int, default=4000
-        Rows that the hidden layer is trained on, drawn anew for each network in proportion to their weight.
-        If there are no more than that, all of them.
+        Distinct inputs that the hidden layer is trained on, drawn anew for each network in proportion to
+        their weight.  If there are no more than that, all of them.
 
     """
 
@@ -423,5 +454,5 @@ class Network(Learner):
     ) -> NetworkSet:
         """Standardise the training inputs, anew or by the `mapper` of a model."""
         if mapper is None:
-            mapper = Standardiser.learn(X, space.weight, categorical_mask(categorical, X.shape[1]))
+            mapper = Standardiser.learn(X, space, categorical_mask(categorical, X.shape[1]))
         return NetworkSet(self, mapper, X, space)

@@ -71,6 +71,8 @@ class Operation(ABC):
     keeps_minimisers: ClassVar[bool] = False
     #: Whether it is a sum.
     adds: ClassVar[bool] = False
+    #: Whether the scores of its part are others than those of the model.
+    maps_scores: ClassVar[bool] = False
 
     def sharp(self) -> Operation:
         """Return the operation without tolerance for ties."""
@@ -165,6 +167,8 @@ class Affine(Operation):
 
     A: Any
     b: Any
+
+    maps_scores: ClassVar[bool] = True
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
@@ -304,6 +308,12 @@ class _Expression(Loss):
         """Return the link of the term at its scores."""
         linked = self.operation.linked(self.terms)
         return super().link(F) if linked is None else linked.link(self.operation.scores(F))
+
+    def for_classes(self, n_classes: int | None) -> Loss:
+        """Ask every term; all that have targets need one output for two classes, or none is changed."""
+        terms = tuple(term.for_classes(n_classes) for term in self.terms)
+        agree = all(term.task == "binary" for term in terms if term.has_targets)
+        return combine(self.operation, terms) if agree and not self.operation.maps_scores else self
 
     def formula(self, f: str = "f") -> str:
         """Return the formula of the whole."""

@@ -118,6 +118,10 @@ class Loss(Parameters, ABC):
         """Return it as a loss of single rows; None where it is not one."""
         return None
 
+    def for_classes(self, n_classes: int | None) -> Loss:
+        """Return the same loss with as few outputs as so many classes need; None: targets are not labels."""
+        return self
+
     @abstractmethod
     def bind(
         self, y: Any, space: FunctionSpace, n_classes: int | None = None, groups: Any = None
@@ -217,6 +221,8 @@ class RowLoss(Loss):
     thread_safe: bool = True
     #: Whether one output's second derivative depends on the other outputs (`damped_newton`).
     couples_outputs: bool = False
+    #: How many Newton steps the leaf refit takes at once, 1 to 2: they are shortened, so R cannot rise.
+    newton_steps: float = 1.0
 
     #: The methods that say which function it is.
     defining: ClassVar[tuple[str, ...]] = ("evaluate",)

@@ -179,7 +179,7 @@ def _newton(leaves: Leaves, rows: Pointwise) -> Array:
     if l2 > 0.0:
         G, C = G + l2 * (leaves.F - leaves.base), C + l2
     first, second = (leaves.sums(derivatives)[:, 1:] for derivatives in (G, C))
-    return damped_newton(first, second, leaves.prior, rows.loss.couples_outputs)
+    return damped_newton(rows.loss.newton_steps * first, second, leaves.prior, rows.loss.couples_outputs)
 
 
 def _along_gradient(leaves: Leaves, rows: Pointwise) -> Array:
@@ -247,9 +247,10 @@ def damped_newton(first: Array, second: Array, prior: float, coupled: bool) -> A
     """Return leaf values from sums of derivatives: Newton's, shortened so that R cannot rise.
 
     For losses whose second derivative l″ changes by a factor of at most eˢ on a way of length s, a step of
-    d = −l′/l″ shortened to log(1 + d) lowers Σ l: l′s + l″(eˢ − s − 1) is then smallest.  With outputs that
-    are coupled as in softmax s is the range of the values, and Σ l″ over the outputs bounds half the Hessian
-    (Gershgorin); log(1 + range)/range times Newton's step still lowers Σ l.
+    d = −l′/l″ shortened to log(1 + d) lowers Σ l: l′s + l″(eˢ − s − 1) is then smallest.  It is still
+    negative at s = log(1 + 2d), so `first` may be up to 2 l′.  With outputs that are coupled as in softmax s
+    is the range of the values, and Σ l″ over the outputs bounds half the Hessian (Gershgorin);
+    log(1 + range)/range times Newton's step still lowers Σ l.
     """
     step = -first / np.maximum(second + prior, 1e-300)
     length = np.ptp(step, axis=1, keepdims=True) if coupled else np.abs(step)

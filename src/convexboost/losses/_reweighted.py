@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
@@ -50,6 +51,10 @@ class Reweighting(Loss):
     def multiclass(self) -> str:  # type: ignore[override]
         """Return that of the row loss."""
         return self.loss.multiclass
+
+    def for_classes(self, n_classes: int | None) -> Loss:
+        """Ask the row loss."""
+        return copy.copy(self).set_params(loss=self.loss.for_classes(n_classes))
 
     def link(self, F: Array) -> Array:
         """Return that of the row loss: the scores stand for the same."""

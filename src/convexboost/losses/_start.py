@@ -9,13 +9,11 @@ import numpy as np
 from scipy.optimize import linprog, minimize
 
 from convexboost.core.space import Array
-from convexboost.core.tolerances import TIE
+from convexboost.core.tolerances import BETTER, TIE
 
 #: Returns R and its slope at a constant.
 Risk = Callable[[Array], tuple[float, Array]]
 
-#: A point is only better than another if R is lower by this share of R: less may be rounding.
-GAIN = 1e-9
 #: A slope below this share of the largest slope met counts as 0.
 FLAT = 1e-12
 #: The search in a smooth objective has succeeded if the slope is below this share of the first one.
@@ -39,7 +37,7 @@ def minimise(risk: Risk, n_outputs: int, targets: Array | None = None) -> Array:
     for attempt in (_by_coordinates, _cutting_planes)[: 1 if n_outputs == 1 else 2]:
         found = _snap(attempt(risk, best), targets)
         reached = risk(found)[0]
-        if reached < value - GAIN * max(abs(value), 1e-300):
+        if reached < value - BETTER * max(abs(value), 1e-300):
             best, value = found, reached
     return best
 
@@ -113,7 +111,7 @@ def _cutting_planes(risk: Risk, start: Array) -> Array:
             b_ub=-np.array(constants),
             bounds=[*zip(best - box, best + box, strict=True), (None, None)],
         )
-        if found.status != 0 or found.fun >= value - GAIN * max(abs(value), 1e-300):
+        if found.status != 0 or found.fun >= value - BETTER * max(abs(value), 1e-300):
             break
         at = best + _within(found.x[:k] - best, np.array(slopes))
         reached, slope = risk(at)

@@ -33,10 +33,8 @@ def _sweep(
     kink: float,
     rivals: Any,
     losses: Array,
-    start: int,
-    stop: int,
 ) -> int:
-    """Add table[codes] to F, then find the strongest rival (−1: none) of rows start … stop − 1, and losses.
+    """Add table[codes] to F, then find the strongest rival (−1: none) of each row, and its loss.
 
     Empty `codes` are all 0, an empty `guess` is −1 throughout.  `guess` holds the rivals of the last round:
     almost all of them still stand, and then one look at the other classes is enough.  Their maximum is that
@@ -45,7 +43,7 @@ def _sweep(
     K, tied = F.shape[1], 0
     top_of_others = np.empty(1)
     bits, top_bits = F.view(np.int64), top_of_others.view(np.int64)
-    for n in range(start, stop):
+    for n in range(len(F)):
         c = codes[n] if len(codes) > 0 else 0
         own_class, rival = y[n], guess[n] if len(guess) > 0 else -1
         top = LOWEST
@@ -149,7 +147,9 @@ class MulticlassHinge(RowLoss):
         guess = before.plus if isinstance(before, PairGradient) else np.empty(0, np.int32)
 
         def task(start: int, stop: int) -> None:
-            ties.append(_sweep(F, y, codes, table, guess, KINK, rivals, losses, start, stop))
+            rows = slice(start, stop)
+            own = F[rows], y[rows], codes[rows], table, guess[rows]
+            ties.append(_sweep(*own, KINK, rivals[rows], losses[rows]))
 
         parallel.run(task, len(F), 2 * F.size, n_threads)
         if any(ties):

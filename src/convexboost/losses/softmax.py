@@ -11,8 +11,9 @@ from convexboost.core.gradients import Gradient
 from convexboost.core.protocols import Constants
 from convexboost.core.space import Array, FunctionSpace
 from convexboost.kernels import parallel
-from convexboost.losses._loss import RowLoss
+from convexboost.losses._loss import Loss, RowLoss
 from convexboost.losses._scores import Lookup
+from convexboost.losses.logistic import Logistic
 
 
 @njit(cache=True, nogil=True)
@@ -55,7 +56,10 @@ def _variances(y: Any, G: Array, out: Array) -> None:
 
 @dataclass(frozen=True)
 class Softmax(RowLoss):
-    """l(f, y) = log Σ_k exp f_k − f_y.  Smooth with constant ½, ‖∇R‖ ≤ √2; scores are log-probabilities."""
+    """l(f, y) = log Σ_k exp f_k − f_y.  Smooth with constant ½, ‖∇R‖ ≤ √2; scores are log-probabilities.
+
+    A classifier trains `Logistic` instead where there are two classes: the same model with one output.
+    """
 
     name: ClassVar[str] = "softmax"
     task: ClassVar[str] = "classification"
@@ -65,6 +69,10 @@ class Softmax(RowLoss):
     def formula(self, f: str = "f") -> str:
         """−log P(y)."""
         return f"log Σ_k exp {f}_k − {f}_y"
+
+    def for_classes(self, n_classes: int | None) -> Loss:
+        """Return the logistic loss for two classes, unless a subclass has formulas of its own."""
+        return Logistic() if n_classes == 2 and type(self) is Softmax else self
 
     def evaluate(self, F: Array, y: Any) -> tuple[Array, Array]:
         """Return −log P(y) and the probabilities minus the indicator of y."""

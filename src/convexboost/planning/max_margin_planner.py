@@ -55,8 +55,8 @@ class MaxMarginPlanner(NamedParts, BaseEstimator):
         "line_search" or "refit"; a scale may follow ("inverse_sqrt:0.5").  "auto" is a decaying step that
         finds its scale by itself.
     output : {"best", "last", "average"}, default="best"
-        Which iterate becomes the model: the best one (by validation loss where there is one, else by the
-        training objective), the last one, or the average of all.
+        Which iterate becomes the model: the best one (by validation where there is one that decides, else by
+        the training objective), the last one, or the average of all.
     l2 : float, default=0.0
         Adds l2/2 ‖f − start‖² to the objective: a penalty on the costs of the cells.
     softness : float, default=1.0

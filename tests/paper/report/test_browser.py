@@ -44,6 +44,7 @@ def browser():
         yield opened
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("width", [400, 1200])
 @pytest.mark.parametrize("name", ["made up", "real"])
