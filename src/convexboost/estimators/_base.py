@@ -148,6 +148,7 @@ class BaseConvexBoost(EstimatorInput):
                 objective = replace(objective, observer=whole.observer)
             problems.append(self._problem(settled, objective, part, mapper))
             mapper = problems[-1].hypotheses.mapper
+            del part  # a copy of X: one at a time
         return problems
 
     def _bind(
