@@ -6,6 +6,7 @@ import copy
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -71,7 +72,8 @@ class BaseConvexBoost(EstimatorInput):
         if parts is None:
             problems = [self._problem(settled, objective, data)]
         else:
-            problems, options = self._members(settled, data, parts), settled.ensemble_options
+            problems = self._members(settled, objective, data, parts)
+            options = settled.ensemble_options
         training = Training.of_several(problems, options, self._callbacks(options))
         training.run()
         result = training.result()
@@ -132,14 +134,15 @@ class BaseConvexBoost(EstimatorInput):
             return None
         return [data._replace(train=rows.weighed(1.0 - held), held_out=rows.weighed(held)) for held in shares]
 
-    def _members(self, settled: Settled, data: Data, parts: list[Data]) -> list[Problem]:
+    def _members(self, settled: Settled, whole: BoundLoss, data: Data, parts: list[Data]) -> list[Problem]:
         """Return the problems of the members, which share the mapper of all rows: it does not see targets."""
         learner = settled.settled_learner
-        space = FunctionSpace.of(data.train.X.shape[0], data.train.weight)
-        mapper = self._bind(learner, data.train, space, settled).mapper
-        problems = []
+        mapper = self._bind(learner, data.train, whole.space, settled).mapper
+        problems: list[Problem] = []
         for part in parts:
             objective = settled.bind(part.train)
+            if not problems:  # one member is enough to observe a user's loss
+                objective = replace(objective, observer=whole.observer)
             hypotheses = self._bind(learner, part.train, objective.space, settled, mapper)
             problems.append(self._problem(settled, objective, part, hypotheses))
         return problems

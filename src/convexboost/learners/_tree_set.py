@@ -39,8 +39,8 @@ MAX_HISTOGRAMS = 2.0**33
 TARGET_UNITS = 1024.0
 #: Nodes of at most this many rows have no histograms: where all cuts are tried, and where one is drawn.
 FEW, FEW_IF_RANDOM = 64, 256
-#: Leaves of a tree by default, and where random cuts tell classes apart.
-LEAVES, CLASS_LEAVES = 31, 64
+#: Leaves of a tree by default.
+LEAVES = 31
 
 
 class TreeSet(RowSet):
@@ -104,7 +104,7 @@ class TreeSet(RowSet):
     @property
     def max_leaves(self) -> int:
         """Return how many leaves a tree may have."""
-        return min(int(self.learner.max_leaves or LEAVES), self.space.n_samples)
+        return min(int(self.learner.max_leaves), self.space.n_samples)
 
     def _room(self, n_slots: int, n_bins: int, width: int) -> Room:
         """Return where the splits of a tree are searched: the same place as for the last one, if it fits."""

@@ -15,7 +15,7 @@ from convexboost.core.space import FunctionSpace
 from convexboost.learners._bins import MAX_BINS, BinMapper, as_columns, categorical_mask
 from convexboost.learners._learner import MORE_LEVELS, Defaults, Learner
 from convexboost.learners._tree_function import RowMapper, TreeFunction
-from convexboost.learners._tree_set import CLASS_LEAVES, LEAVES, TreeSet
+from convexboost.learners._tree_set import LEAVES, TreeSet
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ class Tree(Learner):
 
     Parameters
     ----------
-    max_leaves : int, default=None
-        Number of leaves at most.  None means 31, or 64 in a classifier with random splits.
+    max_leaves : int, default=31
+        Number of leaves at most.
     max_depth : int, default=None
         Number of splits on the way to a leaf at most.  None: no limit but `max_leaves`.
     min_samples_leaf : float, default=10
@@ -79,7 +79,7 @@ class Tree(Learner):
 
     """
 
-    max_leaves: int | None = None
+    max_leaves: int = LEAVES
     max_depth: int | None = None
     min_samples_leaf: float = 10
     reg_lambda: float = 0.0
@@ -110,8 +110,7 @@ class Tree(Learner):
                 raise ValueError(f"`{name}` of a tree must be {wanted}, got {getattr(self, name)!r}")
 
         leaves, depth, bins = self.max_leaves, self.max_depth, self.max_bins
-        fine = leaves is None or (isinstance(leaves, Integral) and leaves >= 2)
-        need("max_leaves", fine, "an integer of at least 2")
+        need("max_leaves", isinstance(leaves, Integral) and leaves >= 2, "an integer of at least 2")
         fine = depth is None or (isinstance(depth, Integral) and depth >= 1)
         need("max_depth", fine, "a positive integer or None")
         for name in ("min_samples_leaf", "reg_lambda", "min_split_gain"):
@@ -132,18 +131,17 @@ class Tree(Learner):
         need("monotone_constraints", fine, wanted)
 
     def settled(self, task: str, smoothed: bool) -> Self:
-        """Return the learner with `splits` and `max_leaves` settled (evidence: docs/generalisation.md).
+        """Return the learner with `splits` settled (evidence: docs/generalisation.md).
 
         Splits are random, but in regression only with the gradients of an envelope: for smooth losses it
         depends on the data which kind of split is better.
         """
         random = self.splits == "random" or (self.splits == "auto" and (task != "regression" or smoothed))
-        leaves = CLASS_LEAVES if random and task == "classification" else LEAVES
-        return replace(self, splits="random" if random else "best", max_leaves=self.max_leaves or leaves)
+        return replace(self, splits="random" if random else "best")
 
     def stronger(self) -> Tree:
         """Return the learner of trees that are some levels deeper."""
-        leaves = 2**MORE_LEVELS * (self.max_leaves or LEAVES)
+        leaves = 2**MORE_LEVELS * self.max_leaves
         depth = None if self.max_depth is None else int(self.max_depth) + MORE_LEVELS
         return replace(self, max_leaves=leaves, max_depth=depth)
 
