@@ -27,7 +27,7 @@ from convexboost.core.protocols import Mapper
 from convexboost.core.space import Array
 
 #: The version of the plain data of a model.
-VERSION = 1
+VERSION = 2
 
 
 class Kinds(Protocol):
@@ -112,11 +112,14 @@ class AdditiveModel:
 
     @classmethod
     def mean(cls, models: Sequence[AdditiveModel]) -> AdditiveModel:
-        """Return the mean of models with the same mapper and number of rounds, round by round."""
+        """Return the mean, round by round, of models with the same number of rounds.
+
+        They share a mapper, but for columns that each has added to that of the model before.
+        """
         if len(models) == 1:
             return models[0]
         share = 1.0 / len(models)
-        mean = cls(np.mean([model.start for model in models], axis=0), models[0].mapper)
+        mean = cls(np.mean([model.start for model in models], axis=0), models[-1].mapper)
         for t in range(1, min(model.n_rounds for model in models) + 1):
             terms = [(share * weight, h) for model in models for weight, h in model._added(t)]
             mean.append(Move(Direction(tuple(terms), math.nan), math.nan))

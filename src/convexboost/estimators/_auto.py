@@ -61,7 +61,7 @@ def settle(
     return Settled(
         loss=loss,
         learner=learner,
-        settled_learner=learner.settled(model._task, envelope > 0.0),
+        settled_learner=learner.settled(model._task),
         options=options,
         l2=float(model.l2),
         envelope=envelope,

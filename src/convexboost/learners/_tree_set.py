@@ -54,31 +54,34 @@ class TreeSet(RowSet):
         space: FunctionSpace,
         groups: Any = None,
         names: Any = None,
+        usable: NDArray[np.int64] | None = None,
     ) -> None:
         self.learner, self.mapper, self.inputs, self.space = learner, mapper, inputs, space
+        #: the columns that trees may split
+        self.usable = np.arange(mapper.n_columns) if usable is None else usable
         self.groups = groups  #: the number of each row's group, where rows are only drawn by whole groups
-        self.offsets = mapper.bins.offsets
-        self.n_bins = np.diff(self.offsets)
-        self.categorical = np.asarray(mapper.bins.categorical, bool)
+        self.n_bins, self.categorical = mapper.n_bins, mapper.categorical
         #: what all rows count as: a row of weight 2 is two rows, but weights below 1 on average are shares
         self.n_rows = max(space.total, float(space.n_samples))
-        self.monotone = learner.signs(self.categorical, names)
+        self.monotone = learner.signs(np.asarray(mapper.bins.categorical, bool), names)
         self._has_monotone = bool(self.monotone.any())
         self.weights = WholeWeights.of(space)
         self.buffers = Buffers()
         self._last_room: tuple[tuple[int, int, int], Room] | None = None
 
     def zero(self, n_outputs: int) -> TreeTarget:
-        """Δ = 0; raises if the histograms would not fit into the memory."""
-        n_columns_, leaves = len(self.categorical), self.max_leaves
+        """Δ = 0; raises if the histograms would not fit into the memory, and warns of merged levels."""
+        n_columns_, leaves = len(self.usable), self.max_leaves
         slots = n_slots(self.space.n_samples, leaves, self.few)
-        size = 4.0 * slots * n_columns_ * int(self.n_bins.max()) * n_columns(n_outputs)
+        size = 4.0 * slots * n_columns_ * int(self.n_bins[self.usable].max()) * n_columns(n_outputs)
         if size > MAX_HISTOGRAMS:
             raise ValueError(
                 f"the histograms of trees with `max_leaves`={leaves}, {n_columns_} columns, "
                 f"`max_bins`={self.learner.max_bins} and {n_outputs} outputs take {size / 2**30:.0f} GiB (at "
                 f"most {MAX_HISTOGRAMS / 2**30:.0f}): lower one of them, or use learner='stump'"
             )
+        bins = self.mapper.bins
+        bins.warn_of_merged_levels(self.usable[self.usable < len(bins.columns)])
         return TreeTarget(self, np.zeros((self.space.n_samples, n_outputs)))
 
     def share_out(self, task: Callable[[int, int], object], size: int, operations: float) -> None:
@@ -154,19 +157,23 @@ class TreeSet(RowSet):
 
     def _draw_features(self, rng: np.random.Generator) -> Features:
         """Return the columns that a tree may split."""
-        n_columns_, share = len(self.categorical), self.learner.colsample_bytree
+        n_columns_, share = len(self.usable), self.learner.colsample_bytree
         if share == 1.0:
             return self._all_features
         drawn = np.sort(rng.choice(n_columns_, max(1, round(share * n_columns_)), replace=False))
-        return self._features(drawn, np.ascontiguousarray(self.inputs.codes[:, drawn]))
+        return self._features(self.usable[drawn])
 
     @cached_property
     def _all_features(self) -> Features:
-        return self._features(np.arange(len(self.categorical)), self.inputs.codes)
+        return self._features(self.usable)
 
-    def _features(self, numbers: NDArray[np.int64], codes: NDArray[np.uint8]) -> Features:
-        """Return the columns with these numbers and codes."""
-        n_bins, kinds, signs = self.n_bins[numbers], self.categorical[numbers], self.monotone[numbers]
+    def _features(self, numbers: NDArray[np.int64]) -> Features:
+        """Return the columns with these numbers."""
+        codes = self.inputs.codes
+        if len(numbers) < codes.shape[1]:
+            codes = np.ascontiguousarray(codes[:, numbers])
+        n_bins, kinds = self.n_bins[numbers], self.categorical[numbers]
+        signs = np.append(self.monotone, np.zeros(len(self.mapper.statistics), np.int64))[numbers]
         shift = np.uint64(int(n_bins.max() - 1).bit_length())
         return Features(codes, self.inputs.columns, numbers, n_bins, kinds, signs, shift)
 

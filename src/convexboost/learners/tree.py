@@ -9,11 +9,10 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from convexboost.core.space import FunctionSpace
-from convexboost.learners._bins import MAX_BINS, BinMapper, categorical_mask
+from convexboost.learners._bins import MAX_BINS, BinMapper, as_columns, categorical_mask
 from convexboost.learners._learner import MORE_LEVELS, Defaults, Learner
 from convexboost.learners._tree_function import RowMapper, TreeFunction
 from convexboost.learners._tree_set import LEAVES, TreeSet
@@ -28,6 +27,14 @@ class Tree(Learner):
     sorted by their mean targets and cut once.  For one output this finds the best set of all, unless
     `min_samples_leaf` forbids some of the cuts.  With several outputs categories are sorted along the
     direction in which their means differ most, and a better set may exist.
+
+    Sets of many categories fit noise.  A column with ten categories or more (or with more than `max_bins`)
+    becomes a number: the mean of the loss's gradient over the rows of a category, when training begins, with
+    ten rows of the mean of all rows added.  A training row never sees its own target: rows are dealt into
+    five parts by a hash of their inputs, and a row gets the mean of the other parts.  Where a category
+    determines all inputs, and categories are not rare, it is the mean of all its rows.  Categories that were
+    not seen in training have the mean of all rows; missing values go to the better side.  A loss with several
+    outputs has up to three such numbers for a column, along the directions in which the means differ most.
 
     Parameters
     ----------
@@ -47,8 +54,8 @@ class Tree(Learner):
         Decrease of the weighted squared error that a split must bring at least.
     splits : {"auto", "best", "random"}, default="auto"
         "best": the best of all cuts.  "random": for each column of a node one cut is drawn, and the best of
-        these is taken (extremely randomised trees).  "auto" is "random" in classifiers and rankers, and in
-        regressors where the `envelope` is not 0 (losses with kinks); otherwise "best".
+        these is taken (extremely randomised trees).  "auto" is "random" in classifiers and rankers,
+        "best" in regressors.
     subsample : float, default=1.0
         Share of the rows that a tree is grown on, drawn anew for each tree; a ranker draws whole queries.
         Copies of a row are drawn together.  The values of the leaves are those of all rows.
@@ -93,7 +100,7 @@ class Tree(Learner):
         envelopes={"classification": 3.0, "regression": 10.0},
     )
     allows_missing = allows_sparse = True
-    uses_categories = True
+    uses_categories = uses_targets = True
     mapper_type = RowMapper
     hypothesis_types = (TreeFunction,)
 
@@ -123,14 +130,14 @@ class Tree(Learner):
         wanted = "a dict from columns, or a sequence with an entry for each, to -1, 0 or 1"
         need("monotone_constraints", fine, wanted)
 
-    def settled(self, task: str, smoothed: bool) -> Self:
+    def settled(self, task: str) -> Self:
         """Return the learner with `splits` settled (evidence: docs/generalisation.md).
 
-        Splits are random, but in regression only with the gradients of an envelope: for smooth losses it
-        depends on the data which kind of split is better.
+        Random cuts make better probabilities; for numbers it depends on the data which kind is better.
         """
-        random = self.splits == "random" or (self.splits == "auto" and (task != "regression" or smoothed))
-        return replace(self, splits="random" if random else "best")
+        if self.splits != "auto":
+            return self
+        return replace(self, splits="best" if task == "regression" else "random")
 
     def stronger(self) -> Tree:
         """Return the learner of trees that are some levels deeper."""
@@ -180,17 +187,19 @@ class Tree(Learner):
         mapper: Any = None,
         names: Any = None,
         groups: Any = None,
+        targets: Any = None,
     ) -> TreeSet:
         """Bin the training inputs, anew or by the `mapper` of a model.
 
-        `monotone_constraints` may use the `names`; with `groups` `subsample` draws whole groups.
+        `monotone_constraints` may use the `names`; with `groups` `subsample` draws whole groups.  With
+        `targets` categorical columns with many levels become numbers; these are added to the `mapper`, if
+        one is given, and trees do not split statistics that it already has.
         """
+        X = as_columns(X)
         if mapper is None:
             mask = categorical_mask(categorical, X.shape[1])
-            if sp.issparse(X):
-                X = sp.csc_array(X, copy=not X.has_canonical_format)
-                X.sum_duplicates()
-            else:
-                X = np.asarray(X, float)
             mapper = RowMapper(BinMapper.fit(X, space, self.max_bins, mask, n_threads))
-        return TreeSet(self, mapper, mapper.encode(X, n_threads), space, groups, names)
+        if targets is None:
+            return TreeSet(self, mapper, mapper.encode(X, n_threads), space, groups, names)
+        mapper, inputs, usable = mapper.with_statistics(X, targets, space, self.max_bins, n_threads)
+        return TreeSet(self, mapper, inputs, space, groups, names, usable)
