@@ -35,10 +35,10 @@ import tables_data as data
 import tables_page as page
 from accuracy_data import MAX_TUNING_ROWS
 from accuracy_models import CLASSES, SQUARED, Rows
-from common import note
 from runs import Runs, Spec
 from tables_data import LOG_LOSS, TEST, TRAINING
-from tables_page import OURS, Row
+from tables_page import Row
+from tables_picture import Picture, Point
 
 N_TRIALS = 12
 MAX_ROUNDS = 1000  #: of a trial
@@ -295,16 +295,16 @@ def _tuned(runs: Runs, cell: Cell) -> dict[str, Any] | None:
     return None if found is None else {**found, "trials": (done, len(specs)), "search": seconds}
 
 
-def picture(runs: Runs) -> page.Picture:
+def picture(runs: Runs) -> Picture:
     """Read the points of the picture: loss and CPU seconds of every library, rate and number of rounds."""
     arguments = argparse.Namespace(**{**vars(runs.arguments), "only": None})
-    found: dict[str, dict[page.Point, tuple[float, float] | None]] = {}
+    found: dict[str, dict[Point, tuple[float, float] | None]] = {}
     for cell in filter(in_picture, cells(arguments)):
         at = found.setdefault(cell.set, {})
-        at[page.Point(cell.library)] = _loss_and_seconds(cell, runs.find(spec_of(cell, arguments)))
+        at[Point(cell.library)] = _loss_and_seconds(cell, runs.find(spec_of(cell, arguments)))
         for rate, rounds, spec in grid(cell, arguments):
-            at[page.Point(cell.library, rate, rounds)] = _loss_and_seconds(cell, runs.find(spec))
-    return page.Picture.of(found)
+            at[Point(cell.library, rate, rounds)] = _loss_and_seconds(cell, runs.find(spec))
+    return Picture.of(found)
 
 
 def _loss_and_seconds(cell: Cell, result: dict[str, Any] | None) -> tuple[float, float] | None:

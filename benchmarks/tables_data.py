@@ -1,4 +1,4 @@
-"""The tables of tables.py (CONVEXBOOST_DATA/tables), what is measured on each, and the loss of every test row."""
+"""The tables of tables.py, what is measured on each, and the loss of every test row."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ import accuracy_data
 from accuracy_data import HELD_SHARE, Parts
 from accuracy_models import ABSOLUTE, CLASSES, HIGH, LOW, SQUARED, Rows
 
+OURS = "convexboost"
+PEERS = ("LightGBM", "XGBoost", "HistGradientBoosting", "CatBoost")
 TEST, TRAINING = "test", "training"  #: the rows that are tested on
 NUMBERS = (SQUARED, ABSOLUTE, LOW, HIGH)
 AUC, LOG_LOSS, ERROR, RMSE = "1 − AUC", "log-loss", "error", "RMSE"
@@ -81,13 +83,16 @@ def load(name: str) -> Parts:
 
 
 def parts(name: str, which: str, limit: int | None = None) -> Parts:
-    """Return rows to train and rows to test on: those of the fixed split, or a split of its training rows."""
+    """Return rows to train on and to test on: those of the fixed split, or a split of its training rows."""
     whole = load(name)
     return whole if which == TEST else held_out(whole.train, name, seed=1, limit=limit)
 
 
 def held_out(rows: Rows, name: str, seed: int, limit: int | None = None) -> Parts:
-    """Hold out a quarter of some rows (at most `limit` of them); a class that is left with none is dropped."""
+    """Hold out a quarter of some rows, of which at most `limit` are used.
+
+    A held-out row whose class has no training row is dropped: no model could name it.
+    """
     order = np.random.default_rng(seed).permutation(len(rows.y))[:limit]
     n_held = int(HELD_SHARE * len(order))
     train, held = rows.take(np.sort(order[n_held:])), rows.take(np.sort(order[:n_held]))

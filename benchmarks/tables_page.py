@@ -1,21 +1,19 @@
-"""The page of tables.py: the summary and its goals, the losses, the CPU seconds, the search and the picture."""
+"""The page of tables.py: summary and goals, losses, CPU seconds, memory and the search."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 import accuracy_models as models
 import tables_data as data
+import tables_picture
 from accuracy_data import MAX_TUNING_ROWS
-from accuracy_page import _space as space
-from accuracy_page import precise
+from accuracy_page import precise, space
 from accuracy_statistics import (
     CLIP,
     LEVEL,
@@ -29,35 +27,34 @@ from accuracy_statistics import (
     redraws,
 )
 from common import geometric_mean, number, table, verdict
-from tables_data import AUC, ERROR, LOG_LOSS, MEASURES, RMSE
+from tables_data import AUC, LOG_LOSS, MEASURES, OURS, PEERS, RMSE
 
-OURS = "convexboost"
-PEERS = ("LightGBM", "XGBoost", "HistGradientBoosting", "CatBoost")
 ORDER = tuple(measure for measures in MEASURES.values() for measure in measures)
-WORST = 2.0  #: a loss of more than this many times the best counts as this many in the picture
 MOST_CPU, MOST_MEMORY, MOST_WORSE = 3.0, 1.5, 0.1
 LEAST_GAIN, N_GAINS = 0.98, 2
 METHOD = """\
-- The split of each table is fixed in its `meta.json`: a quarter of the rows is the test part. Everything of ours
-  was chosen on training rows (`--rows training` tests on a quarter of those).
-- Nothing is set but the loss, the seed (0) and one thread. Every library gets the data frame: categorical columns
-  as categories, missing values as such; for CatBoost, categories as words, a missing one as the word "nan". All
-  libraries have all of these losses. Classes are measured by the predicted probabilities: 1 − AUC (two
-  classes), log-loss (a probability counts as at least {least:g}), and the error of the most probable class. The
-  absolute and the pinball errors are of models fitted to that loss.
+- The split of each table is fixed in its `meta.json`: a quarter of the rows is the test part. Everything of
+  ours was chosen on training rows (`--rows training` tests on a quarter of those).
+- Nothing is set but the loss, the seed (0) and one thread. Every library gets the data frame: categorical
+  columns as categories, missing values as such; CatBoost gets categories as words, a missing one as the word
+  "nan". All libraries have all of these losses.
+- Classes are measured by the predicted probabilities: 1 − AUC (two classes), log-loss (a probability counts
+  as at least {least:g}), and the error of the most probable class. The absolute and the pinball errors are
+  those of models fitted to that loss.
 - Paired bootstrap over test rows, {resamples:,} resamples: ▲ ours significantly better than this peer, ▼
-  significantly worse ({level:.0f} % interval of the difference). It is not corrected for the number of rows of
-  the table. The best peer of a row is the one that turned out best on the test part, which favours the peers.
+  significantly worse ({level:.0f} % interval of the difference). It is not corrected for the number of
+  comparisons. The best peer of a row is the one that turned out best on the test part, which favours the
+  peers.
 - Ties share the better rank; a library that failed has the last one. A ratio that goes into a geometric mean
   counts as at least {low} and at most {high}, so that no table decides alone.
 - CPU seconds are those of the process, from data frame to model and from data frame to predictions
   (probabilities for classes), in a process where each library has fitted a small frame before.{repeats}
-- Search: {trials} trials for each library, table and loss, from {space}; a Latin hypercube, the same points for
-  all ([accuracy.md](accuracy.md) has the names of the parameters). On at most {rows:,} training rows, a quarter
-  of them held out; a trial trains at most {rounds:,} rounds and stops when the library's own validation loss has
-  not improved for {patience}. Setting and rounds are those with the least loss on the held-out rows (log-loss for
-  classes), then a fit to the whole training part. Limit: {limit:g} s for the trials of a library, table and loss; a
-  trial that runs into it is lost."""
+- Search: {trials} trials for each library, table and loss, from {space}; a Latin hypercube, the same points
+  for all ([accuracy.md](accuracy.md) has the names of the parameters). On at most {rows:,} training rows, a
+  quarter of them held out; a trial trains at most {rounds:,} rounds and stops when the library's own
+  validation loss has not improved for {patience}. Setting and rounds are those with the least loss on the
+  held-out rows (log-loss for classes), then a fit to the whole training part. Limit: {limit:g} s for the
+  trials of a library, table and loss; a trial that runs into it is lost."""
 
 
 class Row:
@@ -178,11 +175,6 @@ def _costs(rows: Sequence[Row]) -> dict[str, float]:
     }
 
 
-def by_objective(rows: Sequence[Row]) -> list[Row]:
-    """Return one complete row for each table and loss: the fits, without their several measures."""
-    return list({(row.set, row.objective): row for row in rows if row.is_complete}.values())
-
-
 def summary_section(rows: Sequence[Row]) -> str:
     """Return the table of the summary, and what is not in it."""
     found = summary(rows)
@@ -238,7 +230,7 @@ def goals(rows: Sequence[Row]) -> str:
     ratios = {m: one["ratio"] for m, one in found.items()}
     n_worse = sum(len(one["worse"]) for one in found.values())
     n_better = sum(len(one["better"]) for one in found.values())
-    costs = _costs(by_objective(rows))
+    costs = _costs(by_fit(done))
     loss = {
         peer: geometric_mean(
             clipped(row.values[OURS], row.values[peer]) for row in done if peer in row.values
@@ -247,13 +239,14 @@ def goals(rows: Sequence[Row]) -> str:
     }
     ahead = [peer for peer in costs if loss[peer] > 1 and costs[peer] > 1]
     gains = sum(ratio <= LEAST_GAIN for ratio in ratios.values())
+    n, n_low = len(found), sum(ratio <= 1 for ratio in ratios.values())
     lines = [
-        f"best mean rank in every measure: in {len(first)} of {len(found)} ({verdict(len(first) == len(found))})",
-        f"ours / best peer at most 1 in every measure: in {sum(r <= 1 for r in ratios.values())} of {len(found)} "
-        f"({verdict(max(ratios.values()) <= 1)}); at most {LEAST_GAIN} in {N_GAINS}: in {gains} "
-        f"({verdict(gains >= N_GAINS)})",
-        f"significantly worse than the best peer on at most a tenth of the pairs of table and measure: on "
-        f"{n_worse} of {len(done)} ({verdict(n_worse <= MOST_WORSE * len(done))}); significantly better on {n_better}",
+        f"best mean rank in every measure: in {len(first)} of {n} ({verdict(len(first) == n)})",
+        f"ours / best peer at most 1 in every measure: in {n_low} of {n} ({verdict(n_low == n)}); "
+        f"at most {LEAST_GAIN} in {N_GAINS}: in {gains} ({verdict(gains >= N_GAINS)})",
+        "significantly worse than the best peer on at most a tenth of the pairs of table and measure: on "
+        f"{n_worse} of {len(done)} ({verdict(n_worse <= MOST_WORSE * len(done))}); "
+        f"significantly better on {n_better}",
         "CPU seconds, ours / peer, geometric mean over all fits: "
         + ", ".join(f"{peer} {ratio:.2f}" for peer, ratio in costs.items())
         + f" (at most {MOST_CPU:g} times LightGBM's: {verdict(costs.get('LightGBM', 0.0) <= MOST_CPU)})",
@@ -264,7 +257,7 @@ def goals(rows: Sequence[Row]) -> str:
     ]
     if memory := _memory_ratios(rows):
         lines.append(
-            f"peak memory of a fit, ours / LightGBM, geometric mean: {memory['peak']:.2f} of the whole process "
+            f"peak memory of a fit, ours / LightGBM, geometric mean: {memory['peak']:.2f} of the process "
             f"(at most {MOST_MEMORY}: {verdict(memory['peak'] <= MOST_MEMORY)}), "
             f"{memory['rise']:.2f} of what is added during the fit"
         )
@@ -386,151 +379,12 @@ def _search_seconds(found: dict[str, Any] | None) -> str:
     return number(found["search"]) if found else ""
 
 
-# -- the picture -----------------------------------------------------------------------------------------
-
-
-class Point(NamedTuple):
-    """A library with a rate and a number of rounds, or at its defaults."""
-
-    library: str
-    rate: float | None = None
-    rounds: int | None = None
-
-
-@dataclass(frozen=True)
-class Picture:
-    """For each point its cost (in fits of LightGBM at its defaults) and its loss (1 is the best)."""
-
-    tables: list[str]
-    left_out: list[str]
-    points: dict[Point, tuple[float, float]]
-
-    @classmethod
-    def of(cls, found: dict[str, dict[Point, tuple[float, float] | None]]) -> Picture:
-        """Average over the tables on which every point has a loss and its CPU seconds."""
-        whole = {name: at for name, at in found.items() if at and all(at.values())}
-        points: dict[Point, tuple[float, float]] = {}
-        for point in next(iter(whole.values()), {}):
-            cost, loss = [], []
-            for at in whole.values():
-                least = min(pair[0] for pair in at.values() if pair)
-                pair, unit = at[point], at[Point("LightGBM")]
-                assert pair is not None
-                assert unit is not None
-                loss.append(min(max(pair[0], 1e-12) / max(least, 1e-12), WORST))
-                cost.append(max(pair[1], 1e-3) / max(unit[1], 1e-3))
-            points[point] = geometric_mean(cost), geometric_mean(loss)
-        return cls(list(whole), [name for name in found if name not in whole], points)
-
-    def curve(self, library: str) -> np.ndarray:
-        """Return cost and least loss up to that cost, over the grid without the defaults: (points, 2)."""
-        grid = sorted(pair for point, pair in self.points.items() if point.library == library and point.rate)
-        return np.column_stack(
-            [[cost for cost, _ in grid], np.minimum.accumulate([loss for _, loss in grid])]
-        )
-
-    def at(self, library: str, cost: float) -> float:
-        """Return the least loss of a library's curve up to a cost."""
-        curve = self.curve(library)
-        return float(np.min(curve[curve[:, 0] <= cost, 1], initial=np.inf))
-
-    @property
-    def is_lowest(self) -> bool:
-        """Return whether our curve is the lowest at every cost from LightGBM's default upward."""
-        costs = {cost for cost, _ in self.points.values() if cost >= 1} | {1.0}
-        return all(self.at(OURS, cost) <= min(self.at(peer, cost) for peer in PEERS) for cost in costs)
-
-    def draw(self, path: Path) -> None:
-        """Draw every point, the curves, and the defaults as larger marks."""
-        import figure
-        from matplotlib import pyplot as plt
-
-        drawing, axes = plt.subplots(figsize=(7.5, 5.0), layout="constrained")
-        for library in (*PEERS, OURS):
-            colour = figure.COLOURS.get(library, "black")
-            grid = np.array(
-                [pair for point, pair in self.points.items() if point.library == library and point.rate]
-            )
-            curve, (cost, loss) = self.curve(library), self.points[Point(library)]
-            axes.scatter(grid[:, 0], _percent(grid[:, 1]), s=9, color=colour, alpha=0.45, lw=0)
-            axes.plot(
-                curve[:, 0],
-                _percent(curve[:, 1]),
-                color=colour,
-                lw=1.6,
-                drawstyle="steps-post",
-                label=library,
-            )
-            marker, size = ("*", 230) if library == OURS else ("s", 45)
-            axes.scatter(
-                cost, _percent(loss), marker=marker, s=size, color=colour, edgecolor="white", zorder=3
-            )
-        axes.set(xscale="log", yscale="log")
-        axes.xaxis.set_major_formatter("{x:g}")
-        axes.yaxis.set_major_formatter("{x:g} %")
-        axes.yaxis.set_minor_formatter("")
-        axes.set_xlabel("CPU seconds of a fit / those of LightGBM at its defaults (log scale)")
-        axes.set_ylabel("loss above the best of the table, geometric mean (log scale)")
-        axes.grid(color="0.9", lw=0.6)
-        axes.set_axisbelow(True)
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.legend(frameon=False, fontsize=8, title="star and squares: defaults", title_fontsize=8)
-        drawing.savefig(path, dpi=160)
-        plt.close(drawing)
-
-
-def _percent(loss: Any) -> Any:
-    """Return how much a loss is above the best, at least a tenth of a percent for the logarithm."""
-    return np.maximum(100 * (np.asarray(loss) - 1), 0.1)
-
-
-def picture_section(points: Picture, arguments: argparse.Namespace) -> str:
-    """Return the picture and a table of its curves."""
-    if not points.tables:
-        return "Not run on any table for all libraries (`--pareto`)."
-    costs = (0.3, 1.0, 3.0, 10.0)
-    lines = [
-        [name, *(_above(points.at(name, cost)) for cost in costs), _default_of(points, name)]
-        for name in (OURS, *PEERS)
-    ]
-    left = f" Left out, because not all libraries have all points: {', '.join(points.left_out)}." * bool(
-        points.left_out
-    )
-    rates, rounds = (", ".join(map(str, v)) for v in (arguments.pareto_rates, arguments.pareto_rounds))
-    return "\n\n".join(
-        [
-            f"Rates {rates} and rounds {rounds} for every library, all else at its defaults, no early stopping; log-loss "
-            "for classes, RMSE for numbers. The loss of each table relative to the best of all points there (at most "
-            f"{WORST:g}), CPU seconds relative to LightGBM at its defaults; geometric means over {len(points.tables)} "
-            f"tables: {', '.join(points.tables)}.{left} A curve is the least loss up to a cost. Marks are the defaults; "
-            "ours is at its full cost, validation included.",
-            "![Loss against CPU seconds](tables_pareto.png)",
-            table(
-                (
-                    "loss above the best, up to a cost of",
-                    *(f"{cost:g}" for cost in costs),
-                    "default: cost, loss",
-                ),
-                lines,
-            ),
-            f"Goal, our curve is the lowest at every cost from LightGBM's default upward: {verdict(points.is_lowest)}.",
-        ]
-    )
-
-
-def _above(loss: float) -> str:
-    return f"{100 * (loss - 1):.1f} %" if np.isfinite(loss) else ""
-
-
-def _default_of(points: Picture, name: str) -> str:
-    cost, loss = points.points[Point(name)]
-    return f"{number(cost)}, {_above(loss)}"
-
-
 # -- the page --------------------------------------------------------------------------------------------
 
 
-def body(rows: Sequence[Row], tuned: Sequence[Row], points: Picture, arguments: argparse.Namespace) -> str:
+def body(
+    rows: Sequence[Row], tuned: Sequence[Row], points: tables_picture.Picture, arguments: argparse.Namespace
+) -> str:
     """Return the page."""
     n_tables = len({row.set for row in rows})
     repeats = "" if arguments.repeats == 1 else f" Medians of {arguments.repeats} interleaved runs."
@@ -563,7 +417,7 @@ def body(rows: Sequence[Row], tuned: Sequence[Row], points: Picture, arguments: 
         "## One search for all",
         search_section(tuned, n_tables),
         "## Loss against cost",
-        picture_section(points, arguments),
+        tables_picture.section(points, arguments),
         "## What was fixed in advance",
         method,
     ]
