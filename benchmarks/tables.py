@@ -145,15 +145,14 @@ def cpu(task: Callable[[], Any]) -> tuple[float, Any]:
 
 @functools.cache
 def warm(name: str, kind: str) -> None:
-    """Fit and predict small frames, so that imports and compilation are not timed."""
+    """Fit and predict a small frame, so that imports and compilation are not timed."""
     rng, library = np.random.default_rng(0), LIBRARIES[name]
     X = pd.DataFrame({"a": rng.normal(size=400), "b": pd.Categorical(rng.integers(0, 4, 400).astype(str))})
     y = {"two": (X["a"] > 0).to_numpy(dtype=int), "several": rng.integers(0, 4, 400)}
     objective = CLASSES if kind in y else kind
-    for columns in (["a"], ["a", "b"]):
-        rows = Rows(X[columns], y.get(kind, X["a"].to_numpy()))
-        model = library.fit(library.make(objective, {}, 0), rows)
-        library.predict(model, rows.X, data.method(objective))
+    rows = Rows(X, y.get(kind, X["a"].to_numpy()))
+    model = library.fit(library.make(objective, {}, 0), rows)
+    library.predict(model, rows.X, data.method(objective))
 
 
 def measure_of_choice(objective: str) -> str:

@@ -77,6 +77,8 @@ class Row:
     @cached_property
     def values(self) -> dict[str, float]:
         """Return the measure of each library that has one."""
+        if not self.results:
+            return {}
         return dict(zip(self.results, map(float, self._measure_all()), strict=True))
 
     @cached_property
@@ -261,7 +263,9 @@ def goals(rows: Sequence[Row]) -> str:
             f"(at most {MOST_MEMORY}: {verdict(memory['peak'] <= MOST_MEMORY)}), "
             f"{memory['rise']:.2f} of what is added during the fit"
         )
-    return "Goals:\n\n" + "\n".join(f"- {line}" for line in lines)
+    n_done, n_all = len({row.set for row in done}), len({row.set for row in rows})
+    head = "Goals:" if len(done) == len(rows) else f"Goals, so far on {n_done} of {n_all} tables:"
+    return f"{head}\n\n" + "\n".join(f"- {line}" for line in lines)
 
 
 # -- the parts of the page -------------------------------------------------------------------------------

@@ -90,25 +90,33 @@ class Picture:
             )
             marker, size = ("*", 230) if library == OURS else ("s", 45)
             axes.scatter(
-                cost, _percent(loss), marker=marker, s=size, color=colour, edgecolor="white", zorder=3
+                cost,
+                _percent(loss),
+                marker=marker,
+                s=size,
+                color=colour,
+                edgecolor="white",
+                zorder=3,
+                clip_on=False,
             )
-        axes.set(xscale="log", yscale="log")
+        axes.set_xscale("log")
+        axes.set_ylim(bottom=0)
         axes.xaxis.set_major_formatter("{x:g}")
         axes.yaxis.set_major_formatter("{x:g} %")
-        axes.yaxis.set_minor_formatter("")
         axes.set_xlabel("CPU seconds of a fit / those of LightGBM at its defaults (log scale)")
-        axes.set_ylabel("loss above the best of the table, geometric mean (log scale)")
+        axes.set_ylabel("loss above the best of the table, geometric mean")
         axes.grid(color="0.9", lw=0.6)
         axes.set_axisbelow(True)
         axes.spines[["top", "right"]].set_visible(False)
-        axes.legend(frameon=False, fontsize=8, title="star and squares: defaults", title_fontsize=8)
+        axes.set_title("lines: least loss up to a cost; star and squares: defaults", loc="left", fontsize=9)
+        drawing.legend(loc="outside upper center", ncols=5, frameon=False, fontsize=8)
         drawing.savefig(path, dpi=160)
         plt.close(drawing)
 
 
 def _percent(loss: Any) -> Any:
-    """Return how much a loss is above the best, at least a tenth of a percent for the logarithm."""
-    return np.maximum(100 * (np.asarray(loss) - 1), 0.1)
+    """Return by how much a loss is above the best."""
+    return 100 * (np.asarray(loss) - 1)
 
 
 def section(points: Picture, arguments: argparse.Namespace) -> str:
