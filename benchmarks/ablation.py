@@ -155,7 +155,7 @@ def no_collapse() -> Iterator[None]:
 @contextmanager
 def no_row_pass() -> Iterator[None]:
     """The tables are added feature by feature, each in a pass of its own."""
-    with switched(BinFunction, "add_all", lambda _: Hypothesis.add_all.__func__):
+    with switched(BinFunction, "pack", lambda _: Hypothesis.pack.__func__):
         yield
 
 

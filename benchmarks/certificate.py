@@ -28,6 +28,7 @@ def seconds(problem: Problem, rounds: int, certificate: bool) -> float:
         "multiclass_hinge",
         "stump",
         n_rounds=rounds,
+        early_stopping=False,
         n_jobs=1,
         certificate=certificate,
         categorical_features=problem.categorical,

@@ -120,7 +120,7 @@ def problem(name: str) -> tuple[Any, Any]:
 def seconds(X: Any, y: Any, loss: Any) -> float:
     classification = np.asarray(y).dtype.kind == "i"
     make = ConvexBoostClassifier if classification else ConvexBoostRegressor
-    model = make(loss, "stump", n_rounds=ROUNDS[1]).fit(X, y)
+    model = make(loss, "stump", n_rounds=ROUNDS[1], early_stopping=False).fit(X, y)
     return common.per_round(model.history_, *ROUNDS)
 
 

@@ -89,6 +89,7 @@ def fit(problem: Problem, rounds: int, threads: int, **options: Any) -> ConvexBo
         "multiclass_hinge",
         **{"learner": "stump", "algorithm": "residual", **options},
         n_rounds=rounds,
+        early_stopping=False,
         categorical_features=problem.categorical,
         n_jobs=threads,
     )

@@ -76,9 +76,9 @@ def main() -> None:
         tasks = {n: lambda o=o, F=F: o.evaluate(F) for n, (o, F) in problems.items()}
         seconds[kind] = common.alternate(tasks, arguments.repeats)
     X, y, qid = mq2008()
-    model = ConvexBoostRanker(learner="stump", n_rounds=arguments.rounds, n_jobs=arguments.threads).fit(
-        X, y, qid
-    )
+    model = ConvexBoostRanker(
+        learner="stump", n_rounds=arguments.rounds, early_stopping=False, n_jobs=arguments.threads
+    ).fit(X, y, qid)
     scores = model.predict(X)
     small, large = min(arguments.sizes), max(arguments.sizes)
     decades = np.log10(large / small)

@@ -107,9 +107,8 @@ def estimator(task: str, *arguments: Any, **parameters: Any) -> Any:
 def history(model: Any) -> list[Any]:
     """Return what a fitted model remembers of its rounds."""
     columns = [model.history_.get(name, ()) for name in ("objective", "validation", "lower_bound")]
-    curve, certificate = getattr(model, "validation_curve_", None), model.certificate_
-    gap = () if certificate is None else certificate.gap()
-    return [model.n_rounds_, *columns, () if curve is None else curve, gap]
+    gap = () if model.certificate_ is None else model.certificate_.gap()
+    return [model.n_rounds_, *columns, gap]
 
 
 def predictions(model: Any, X: Any) -> list[Any]:

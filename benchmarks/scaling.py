@@ -46,7 +46,12 @@ def fit(
 ) -> ConvexBoostClassifier:
     callbacks = [callback] if callback else None
     return ConvexBoostClassifier(
-        "multiclass_hinge", "stump", n_rounds=rounds, n_jobs=threads, callbacks=callbacks
+        "multiclass_hinge",
+        "stump",
+        n_rounds=rounds,
+        early_stopping=False,
+        n_jobs=threads,
+        callbacks=callbacks,
     ).fit(X, y)
 
 

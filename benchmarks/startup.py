@@ -1,17 +1,19 @@
-"""What a user waits for before the first round: import, kernels, binning.
+"""First contact: import, a first fit with empty and full cache, the prediction of one row, binning.
 
     python benchmarks/startup.py
 
-Import and first fit are measured in fresh processes, with the Numba cache warm and empty; binning against
+First fits run in fresh processes and are measured in CPU seconds, which other processes on the machine change
+little.  One row is predicted by models of 300 trees, ours and those of the peers; binning is compared with
 LightGBM's `Dataset(...).construct()`.
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
-import json
+import statistics
 import tempfile
+import time
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -20,75 +22,111 @@ import numpy as np
 import common
 import data
 from common import Seconds, median, number, spread, table
+from convexboost import ConvexBoostClassifier, ConvexBoostRegressor
 from convexboost.core.space import FunctionSpace
 from convexboost.learners.stump import Stump
 
 try:
-    from lightgbm import Dataset
+    from catboost import CatBoostClassifier, CatBoostRegressor
+    from lightgbm import Dataset, LGBMClassifier, LGBMRegressor
+    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+    from xgboost import XGBClassifier, XGBRegressor
 except ModuleNotFoundError as error:
     raise SystemExit(f"this benchmark needs {error.name}: pip install --group bench") from None
 
-IMPORT = "import the classifier"
-IMPORT_GOAL, WARM_GOAL, COLD_GOAL = 1.0, 1.0, 20.0
-STATES = ("warm", "cold")
+WARM_GOAL, COLD_GOAL = 3.0, 10.0  #: CPU seconds of a process that imports and fits
+ROW_GOAL = 0.5  #: milliseconds
+WHOLE = "whole process"
+ESTIMATORS = ("ConvexBoostRegressor", "ConvexBoostClassifier", "ConvexBoostRanker")
 
-#: Runs in a fresh process.  X and y are read before the clock starts.
+#: Runs in a fresh process: CPU seconds from its start.
 CHILD = """
 import json, sys, time
 import numpy as np
-with np.load(sys.argv[1]) as file:
-    X, y = file["X"], file["y"]
-stamps = [time.perf_counter()]
+name, n_rows = sys.argv[1], int(sys.argv[2])
+rng = np.random.default_rng(0)
+X = rng.normal(size=(n_rows, 10))
+y = X[:, 0] + X[:, 1] * X[:, 2] + rng.normal(size=n_rows)
+if name == "ConvexBoostClassifier":
+    y = (y > 0.0).astype(int)
+fitted = {}
+if name == "ConvexBoostRanker":
+    y, fitted = np.digitize(y, [-1.0, 0.0, 1.0]), {"qid": np.arange(n_rows) // 10}
+stamps = [time.process_time()]
 import convexboost
-stamps.append(time.perf_counter())
-from convexboost import ConvexBoostClassifier
-stamps.append(time.perf_counter())
+Estimator = getattr(convexboost, name)
+stamps.append(time.process_time())
 for _ in range(2):
-    model = ConvexBoostClassifier(**json.loads(sys.argv[2]))
-    model.fit(X, y)
-    stamps.append(time.perf_counter())
-model.predict(X)
-stamps.append(time.perf_counter())
-names = ("import convexboost", "import the classifier", "first fit", "second fit", "predict")
-print(json.dumps(dict(zip(names, np.diff(stamps).tolist()))))
-"""
-
-#: What the classifier cannot do without, in a fresh process of its own.
-BARE_CHILD = """
-import json, time
-import numpy as np
-began = time.perf_counter()
-import numba, sklearn.base
-print(json.dumps({"import scikit-learn and Numba alone": time.perf_counter() - began}))
+    model = Estimator().fit(X, y, **fitted)
+    stamps.append(time.process_time())
+model.predict(X[:1])
+stamps.append(time.process_time())
+names = ("import", "first fit", "second fit", "first prediction")
+print(json.dumps({**dict(zip(names, np.diff(stamps).tolist())), "whole process": stamps[2]}))
 """
 
 
-def settings(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
-    """Return what is fitted: nothing but the rounds is set for the default."""
-    every = {
-        "default": {"n_rounds": arguments.rounds},
-        "stumps": {"loss": "multiclass_hinge", "learner": "stump", "n_rounds": arguments.stump_rounds},
-    }
-    return {name: setting for name, setting in every.items() if setting["n_rounds"]}
-
-
-def first_fits(arguments: argparse.Namespace, setting: dict[str, Any]) -> dict[str, Seconds]:
-    """Import, fit and predict in fresh processes: once to fill the cache, then warm and cold in turn."""
+def first_fits(arguments: argparse.Namespace) -> dict[str, dict[str, Seconds]]:
+    """Import and fit in fresh processes: once to fill the cache, then warm and cold in turn."""
+    found: dict[str, dict[str, Seconds]] = {}
     with tempfile.TemporaryDirectory() as folder:
-        X, y, _ = data.letter()
-        np.savez(f"{folder}/letter.npz", X=X, y=y)
-        setting = {**setting, "n_jobs": arguments.threads}
-        command = ["-c", CHILD, f"{folder}/letter.npz", json.dumps(setting)]
-        found: dict[str, Seconds] = {state: {} for state in STATES}
-        common.fresh(command, NUMBA_CACHE_DIR=f"{folder}/warm")
-        for i in range(arguments.repeats):
-            for state, cache in (("warm", "warm"), ("cold", f"cold{i}")):
-                one = common.fresh(command, NUMBA_CACHE_DIR=f"{folder}/{cache}")
-                one["in all"] = sum(one.values()) - one["second fit"]
-                one |= common.fresh(["-c", BARE_CHILD])
-                common.note(f"{state}: {one}")
-                for name, seconds in one.items():
-                    found[state].setdefault(name, []).append(seconds)
+        for name in ESTIMATORS:
+            command = ["-c", CHILD, name, str(arguments.first_rows)]
+            parts: dict[str, Seconds] = {}
+            common.fresh(command, NUMBA_CACHE_DIR=f"{folder}/warm")
+            for i in range(arguments.repeats):
+                for state, cache in (("warm", "warm"), ("cold", f"{name}{i}")):
+                    one = common.fresh(command, NUMBA_CACHE_DIR=f"{folder}/{cache}")
+                    common.note(f"{name}, {state}: {one}")
+                    for part, seconds in one.items():
+                        parts.setdefault(f"{part}, {state}", []).append(seconds)
+            found[name] = parts
+    return found
+
+
+def one_row(arguments: argparse.Namespace) -> dict[str, dict[str, float]]:
+    """Return the milliseconds of a call that predicts one row: the median of many, libraries in turn."""
+    rng, n = np.random.default_rng(0), 2000
+    X = rng.normal(size=(n, 20))
+    y = X[:, 0] + X[:, 1] * X[:, 2] + rng.normal(size=n)
+    trees, threads = arguments.trees, arguments.threads
+    ours: dict[str, Any] = {"n_rounds": trees, "early_stopping": False, "n_jobs": threads}
+    boost = {"n_estimators": trees, "n_jobs": threads}
+    cat = {"iterations": trees, "thread_count": threads, "verbose": 0, "allow_writing_files": False}
+    hist: dict[str, Any] = {"max_iter": trees, "early_stopping": False}
+    regressors = {
+        "convexboost": ConvexBoostRegressor(**ours),
+        "LightGBM": LGBMRegressor(**boost, verbose=-1),
+        "XGBoost": XGBRegressor(**boost),
+        "CatBoost": CatBoostRegressor(**cat),
+        "HistGradientBoosting": HistGradientBoostingRegressor(**hist),
+    }
+    classifiers = {
+        "convexboost": ConvexBoostClassifier(**ours),
+        "LightGBM": LGBMClassifier(**boost, verbose=-1),
+        "XGBoost": XGBClassifier(**boost),
+        "CatBoost": CatBoostClassifier(**cat),
+        "HistGradientBoosting": HistGradientBoostingClassifier(**hist),
+    }
+    row = X[:1].copy()
+    tasks: dict[str, dict[str, Callable[[Any], Any]]] = {
+        "predict of a regressor": {name: m.fit(X, y).predict for name, m in regressors.items()},
+        "predict_proba, two classes": {
+            name: m.fit(X, (y > 0.0).astype(int)).predict_proba for name, m in classifiers.items()
+        },
+    }
+    found: dict[str, dict[str, float]] = {}
+    for what, calls in tasks.items():
+        times: dict[str, list[float]] = {name: [] for name in calls}
+        for call in calls.values():
+            call(row)
+        for _ in range(arguments.calls):
+            for name, call in calls.items():
+                began = time.perf_counter()
+                call(row)
+                times[name].append(1e3 * (time.perf_counter() - began))
+        found[what] = {name: statistics.median(ms) for name, ms in times.items()}
+        common.note(f"{what}: {found[what]}")
     return found
 
 
@@ -122,29 +160,36 @@ def bind(X: np.ndarray, threads: int) -> Any:
 
 
 def page(results: dict[str, Any], arguments: argparse.Namespace) -> str:
-    starts, bins = results["starts"], results["binning"]
-    goals = {("warm", IMPORT): IMPORT_GOAL, ("warm", "first fit"): WARM_GOAL, ("cold", "in all"): COLD_GOAL}
-    rows = []
-    for what in starts["default"]["warm"]:
-        row = [what]
-        for found, state in itertools.product(starts.values(), STATES):
-            cell, goal = spread(found[state][what]), goals.get((state, what))
-            reached = goal and common.verdict(median(found[state][what]) <= goal)
-            row.append(f"{cell}; at most {goal:g}: {reached}" if goal else cell)
-        rows.append(row)
+    starts, rows, bins = results["starts"], results["one_row"], results["binning"]
+    goals = {f"{WHOLE}, warm": WARM_GOAL, f"{WHOLE}, cold": COLD_GOAL}
+    fits = []
+    for part in starts[ESTIMATORS[0]]:
+        line = [part]
+        for name in ESTIMATORS:
+            cell, goal = spread(starts[name][part]), goals.get(part)
+            reached = goal and common.verdict(median(starts[name][part]) <= goal)
+            line.append(f"{cell}; at most {goal:g}: {reached}" if goal else cell)
+        fits.append(line)
+    libraries = list(next(iter(rows.values())))
+    one_row = [
+        [what, f"{number(found['convexboost'])}; {common.verdict(found['convexboost'] <= ROW_GOAL)}"]
+        + [number(found[name]) for name in libraries[1:]]
+        for what, found in rows.items()
+    ]
     binned = [
         [name, spread(s["ours"]), spread(s["LightGBM"]), number(median(s["LightGBM"]) / median(s["ours"]))]
         for name, s in bins.items()
     ]
     return "\n\n".join(
         [
-            "Seconds in fresh processes: import of the package and of `ConvexBoostClassifier`, two fits on "
-            "letter (16,000 rows) and a prediction of the same rows, with the Numba cache warm and empty. "
-            f"Default: trees and softmax, {arguments.rounds} rounds; stumps: the multiclass hinge, "
-            f"{arguments.stump_rounds} rounds. “In all” leaves out the second fit; NumPy is loaded before "
-            "the clock starts. The last row is the part of the import that is not ours, in a process of its "
-            "own.",
-            table(("", *(f"{name}, {cache} cache" for name in starts for cache in ("warm", "empty"))), rows),
+            f"CPU seconds in fresh processes: import of the estimator, two fits at the defaults on "
+            f"{arguments.first_rows} rows of 10 numbers, and the first prediction, with the Numba cache "
+            "warm and empty (cold: all kernels are compiled). The whole process counts from its start to "
+            "the end of the first fit, with the interpreter and NumPy.",
+            table(("", *ESTIMATORS), fits),
+            f"Milliseconds to predict one row, a NumPy array of 20 numbers, with {arguments.trees} trees: "
+            f"the median of {arguments.calls:,} calls, the libraries in turn. Wanted: at most {ROW_GOAL:g}.",
+            table(("", *libraries), one_row),
             "Binning from raw X (float64, C order), at most 255 bins, against "
             "`lightgbm.Dataset(X).construct()`, which looks at no more than 200,000 rows to place its bins. "
             "Ratio: LightGBM / ours, at least 1 wanted.",
@@ -155,13 +200,13 @@ def page(results: dict[str, Any], arguments: argparse.Namespace) -> str:
 
 def main() -> None:
     parser = common.parser(__doc__)
-    parser.add_argument("--rounds", type=int, default=5, help="of trees")
-    parser.add_argument("--stump-rounds", type=int, default=500, help="0: trees alone")
-    parser.add_argument("--rows", type=int, default=1_000_000, help="of the random matrix")
-    arguments = common.parse(parser, rounds=2, stump_rounds=0, rows=20_000)
-    starts = {name: first_fits(arguments, setting) for name, setting in settings(arguments).items()}
-    results = {"starts": starts, "binning": binning(arguments)}
-    common.publish(arguments, "startup", "Import, first fit, binning", page(results, arguments), results)
+    parser.add_argument("--first-rows", type=int, default=300, help="of the first fits")
+    parser.add_argument("--trees", type=int, default=300, help="of the models that predict one row")
+    parser.add_argument("--calls", type=int, default=1000, help="that predict one row")
+    parser.add_argument("--rows", type=int, default=1_000_000, help="of the random matrix to bin")
+    arguments = common.parse(parser, first_rows=100, trees=20, calls=10, rows=20_000)
+    results = {"starts": first_fits(arguments), "one_row": one_row(arguments), "binning": binning(arguments)}
+    common.publish(arguments, "startup", "First contact", page(results, arguments), results)
 
 
 if __name__ == "__main__":

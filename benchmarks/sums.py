@@ -39,8 +39,9 @@ y = X[:, 0] * X[:, 1] + np.sin(X[:, 2]) + rng.normal(size=n)
 stamps = []
 import time
 def stamp(*_): stamps.append(time.process_time())
-ConvexBoostRegressor(loss, learner, n_rounds=3, n_jobs=threads).fit(X[:300], y[:300])
-ConvexBoostRegressor(loss, learner, n_rounds=rounds, n_jobs=threads, callbacks=[stamp]).fit(X, y)
+fixed = {"early_stopping": False, "n_jobs": threads}
+ConvexBoostRegressor(loss, learner, n_rounds=3, **fixed).fit(X[:300], y[:300])
+ConvexBoostRegressor(loss, learner, n_rounds=rounds, callbacks=[stamp], **fixed).fit(X, y)
 print(float(np.median(np.diff(stamps))))
 """
 

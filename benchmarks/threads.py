@@ -32,7 +32,9 @@ LARGE, SMALL = "many", "few"
 
 def fit(X: np.ndarray, y: np.ndarray, rounds: int, threads: int) -> tuple[Seconds, ConvexBoostClassifier]:
     """Return the seconds of a fit by phase, and the model."""
-    model = ConvexBoostClassifier("multiclass_hinge", "stump", n_rounds=rounds, n_jobs=threads)
+    model = ConvexBoostClassifier(
+        "multiclass_hinge", "stump", n_rounds=rounds, early_stopping=False, n_jobs=threads
+    )
     seconds, _ = timed(lambda: model.fit(X, y))
     before = seconds - float(model.history_["seconds"][-1])
     return {WHOLE: [seconds], BEFORE: [before], ROUND: [common.per_round(model.history_, FIRST)]}, model

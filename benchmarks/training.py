@@ -139,6 +139,7 @@ def classifier(
         algorithm="residual",
         n_rounds=rounds,
         output="last",
+        early_stopping=False,
         categorical_features=problem.categorical,
         n_jobs=threads,
         callbacks=[callback] if callback else None,

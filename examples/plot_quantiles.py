@@ -3,8 +3,8 @@
     python examples/plot_quantiles.py
 
 One input, noise that grows and is skewed, so that the true quantiles are known (dashed).  The model has five
-outputs, one per quantile, trained together.  Settings are default, but for `learner="additive"`,
-which fits smooth curves, and early stopping.
+outputs, one per quantile, trained together.  Settings are default, but for `learner="additive"`, which fits
+smooth curves.
 
 Look at where the bands are wide, and at the shares in the title: of fresh rows, how many lie inside.  The
 quantiles never cross because predictions are sorted, which cannot raise the loss; how often the raw scores
@@ -33,7 +33,7 @@ def main(out: Path, small: bool = False) -> dict[str, float]:
     rng = np.random.default_rng(0)
     x, x_test = (np.sort(rng.uniform(0, 4, n)) for n in ((300, 300) if small else (3000, 3000)))
     y, y_test = (truth(at, rng.uniform(size=len(at))) for at in (x, x_test))
-    model = ConvexBoostRegressor(Quantiles(LEVELS), "additive", early_stopping=True, random_state=0)
+    model = ConvexBoostRegressor(Quantiles(LEVELS), "additive", random_state=0)
     model.fit(x[:, None], y)
     Q = model.predict(x_test[:, None])
 

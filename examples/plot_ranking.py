@@ -3,8 +3,8 @@
     python examples/plot_ranking.py
 
 `ConvexBoostRanker` on the first fold of MQ2008 (46 features, grades 0, 1, 2); on made-up queries if the data
-cannot be had.  Settings are default, 500 rounds of trees, but for `output="last"`, which keeps all rounds to
-be drawn.  By default the model would end at the dot: the best round on the validation queries, by the loss.
+cannot be had.  Settings are default, but for 500 rounds of trees, all of which are drawn.  By default the
+model would end at the dot: the best round on the validation queries, by the loss.
 
 Look at both measures on the test queries: the share of pairs in the wrong order, which the hinge bounds from
 above, and NDCG@10, which looks at the top of the list only and was not trained for.

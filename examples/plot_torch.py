@@ -4,7 +4,8 @@
 
 A shop orders f, customers want y.  What is missing costs ever more (lost customers), what is left over
 costs a fixed price each.  That is one line of PyTorch, which also finds the gradient.  The data are
-scikit-learn's Friedman problem with skewed noise.  Settings are default for all three: 500 rounds of trees.
+scikit-learn's Friedman problem with skewed noise.  Settings are default for all three: trees, at most
+500 rounds.
 
 Look at the right side: what each model would have cost on fresh rows.  The others know nothing of costs.
 """

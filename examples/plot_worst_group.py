@@ -38,7 +38,7 @@ def main(out: Path, small: bool = False) -> dict[str, float]:
         X, y = X[::10], y[::10]
     busy, busy_test = y > np.median(y), y_test > np.median(y)
     n_rounds = 50 if small else 500
-    options = {"learner": LEARNER, "n_rounds": n_rounds}
+    options = {"learner": LEARNER, "n_rounds": n_rounds, "early_stopping": False}
     wrong = ConvexBoostClassifier("logistic", **options).fit(X, busy).predict(X_test) != busy_test
 
     fig, axes = figure(3, height=3.4, sharex=True)

@@ -194,7 +194,7 @@ def made_up(algorithm, objective, weak_learners, distinct):
 def points(*last):
     """A run from (1, 1) to `last`."""
     return counterexample.TwoPointRun(
-        Result(None, None, [], 0, Stop("rounds", "")), np.array([[1.0, 1.0], last])
+        Result(None, None, [], [], 0, Stop("rounds", "")), np.array([[1.0, 1.0], last])
     )
 
 

@@ -24,7 +24,7 @@ def inspect(*arguments):
 
 def test_a_stuck_model(tmp_path):
     model = ConvexBoostClassifier(
-        "multiclass_hinge", "class_stump", "naive", step="inverse_sqrt", n_rounds=100
+        "multiclass_hinge", "class_stump", "naive", step="inverse_sqrt", n_rounds=100, early_stopping=False
     ).fit(X, Y)
     joblib.dump(model, tmp_path / "model.joblib")
     code, output = inspect(tmp_path / "model.joblib", "--figure", tmp_path / "new" / "run.png")
@@ -35,6 +35,7 @@ def test_a_stuck_model(tmp_path):
         "learner class_stump",
         "algorithm naive",
         "all 100 rounds done",
+        "members 1",
         "100 weak learners",
         "Stalled:",
         "Cycling:",

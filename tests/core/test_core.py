@@ -1,4 +1,5 @@
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -164,6 +165,24 @@ def test_truncated_model_grows_alone(path):
     short = model.truncate(2)
     short.append(MOVES[0])
     np.testing.assert_allclose(model.predict(X), points[-1], rtol=1e-12)
+
+
+def test_a_model_that_grows_after_a_prediction(path):
+    model, points = path
+    short = model.truncate(2)
+    short.predict(X)
+    for move in MOVES[2:]:
+        short.append(move)
+    np.testing.assert_allclose(short.predict(X), points[-1], rtol=1e-12)
+
+
+def test_a_prediction_does_not_add_to_the_pickle(path):
+    model, _ = path
+    before = pickle.dumps(model)
+    F = model.predict(X)
+    after = pickle.dumps(model)
+    assert after == before
+    np.testing.assert_array_equal(pickle.loads(after).predict(X), F)
 
 
 @pytest.mark.parametrize("n_rounds", [-1, 5])

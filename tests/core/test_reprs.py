@@ -99,7 +99,7 @@ def test_result_and_training(learner, monkeypatch):
     result = boost(
         Absolute().bind(Y[:, None], space), learner.bind(X, space), n_rounds=ROUNDS, certificate=True
     )
-    kinds = check(result, *made, space, made[0].progress)
+    kinds = check(result, *made, space, made[0].members[0].progress)
     assert {"Result", "Training", "AdditiveModel", "Record", "FunctionSpace"} <= kinds
 
 

@@ -20,11 +20,15 @@ WEIGHT = RNG.uniform(0.5, 2.0, 80) * (RNG.random(80) > 0.1)
 
 
 def regressor(**options):
-    return ConvexBoostRegressor("absolute", **{"learner": "stump", "n_rounds": 40, **options})
+    return ConvexBoostRegressor(
+        "absolute", **{"learner": "stump", "n_rounds": 40, "early_stopping": False, **options}
+    )
 
 
 def classifier(**options):
-    return ConvexBoostClassifier("multiclass_hinge", **{"learner": "stump", "n_rounds": 40, **options})
+    return ConvexBoostClassifier(
+        "multiclass_hinge", **{"learner": "stump", "n_rounds": 40, "early_stopping": False, **options}
+    )
 
 
 def best_absolute(model, X, y, weight):
@@ -57,10 +61,13 @@ def test_the_exact_optimum(learner, weight):
     ("model", "y"),
     [
         (regressor(l2=0.1), Y),
-        (ConvexBoostRegressor("half_squared", "stump", n_rounds=40, l2=0.1), np.column_stack([Y, -Y])),
+        (
+            ConvexBoostRegressor("half_squared", "stump", n_rounds=40, l2=0.1, early_stopping=False),
+            np.column_stack([Y, -Y]),
+        ),
         (classifier(l2=0.1), LABELS),
         (classifier(l2=0.1, learner="class_stump"), LABELS),
-        (ConvexBoostClassifier("softmax", "stump", n_rounds=40, l2=0.1), LABELS),
+        (ConvexBoostClassifier("softmax", "stump", n_rounds=40, l2=0.1, early_stopping=False), LABELS),
     ],
 )
 @pytest.mark.parametrize("form", ["dense", "sparse", "missing", "frame"])

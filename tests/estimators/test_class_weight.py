@@ -56,16 +56,16 @@ def test_balanced_counts_weights_as_rows():
     X, y = data()
     counts = np.random.default_rng(0).integers(0, 3, N)
     rows = np.repeat(np.arange(N), counts)
-    weighted = fit(X, y, counts, class_weight="balanced")
-    spread = fit(X[rows], y[rows], class_weight="balanced")
+    weighted = fit(X, y, counts, class_weight="balanced", early_stopping=False)
+    spread = fit(X[rows], y[rows], class_weight="balanced", early_stopping=False)
     np.testing.assert_allclose(weighted.decision_function(X), spread.decision_function(X), rtol=1e-6)
-    start = fit(X, y, class_weight="balanced").model_.start
+    start = fit(X, y, class_weight="balanced", early_stopping=False).model_.start
     np.testing.assert_allclose(start, 0.0, atol=1e-9)  # all classes are as likely
 
 
 def test_certificates_are_about_the_weighted_objective():
     X, y = data()
-    model = fit(X, y, learner="stump", class_weight={0: 5.0}, l2=0.1, output="last")
+    model = fit(X, y, learner="stump", class_weight={0: 5.0}, l2=0.1, output="last", early_stopping=False)
     assert model.certify(X, y).objective == pytest.approx(model.history_["objective"][-1], rel=1e-9)
 
 

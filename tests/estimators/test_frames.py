@@ -32,7 +32,7 @@ LENGTHS = np.array([None if np.isnan(s) else dt.timedelta(seconds=s) for s in SE
 
 
 def regressor(**options):
-    return ConvexBoostRegressor(learner="stump", n_rounds=8, n_jobs=1, **options)
+    return ConvexBoostRegressor(learner="stump", n_rounds=8, early_stopping=False, n_jobs=1, **options)
 
 
 def arrow(values, kind):

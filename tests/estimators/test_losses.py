@@ -79,7 +79,8 @@ def test_labels_of_any_kind(loss, low, high, cancer):
 @pytest.mark.parametrize("loss", BINARY)
 def test_swapped_classes_swap_the_sign(loss, cancer):
     X, y = cancer
-    a, b = (ConvexBoostClassifier(loss, n_rounds=5, random_state=0).fit(X, labels) for labels in (y, 1 - y))
+    model = ConvexBoostClassifier(loss, n_rounds=5, early_stopping=False, random_state=0)
+    a, b = (clone(model).fit(X, labels) for labels in (y, 1 - y))
     np.testing.assert_allclose(a.decision_function(X), -b.decision_function(X), rtol=1e-9, atol=1e-9)
 
 
@@ -116,10 +117,10 @@ def test_hinges_have_no_probabilities():
 
 def test_objective_is_the_metric(cancer):
     X, y = cancer
-    model = ConvexBoostClassifier("logistic", n_rounds=10, output="last").fit(X, y)
+    model = ConvexBoostClassifier("logistic", n_rounds=10, output="last", early_stopping=False).fit(X, y)
     log_loss = metrics.log_loss(y, model.predict_proba(X))
     assert model.history_["objective"][-1] == pytest.approx(log_loss, rel=1e-9)
-    model = ConvexBoostClassifier("hinge", n_rounds=10, output="last").fit(X, y)
+    model = ConvexBoostClassifier("hinge", n_rounds=10, output="last", early_stopping=False).fit(X, y)
     hinge = metrics.hinge_loss(y, model.decision_function(X))
     assert model.history_["objective"][-1] == pytest.approx(hinge, rel=1e-9)
 
@@ -235,7 +236,7 @@ def test_learns_numbers(loss, algorithm, diabetes):
 
 def test_poisson_predicts_means(diabetes):
     X, y = diabetes
-    model = ConvexBoostRegressor("poisson", n_rounds=100, output="last").fit(X, y)
+    model = ConvexBoostRegressor("poisson", n_rounds=100, output="last", early_stopping=False).fit(X, y)
     predicted = model.predict(X)
     assert predicted.shape == y.shape
     assert predicted.min() > 0
@@ -393,7 +394,7 @@ def test_early_stopping(loss, problem):
 def test_exact_certificate_of_piecewise_linear_losses(loss, problem):
     """The linear program finds an optimum that no model is below."""
     X, y = problem[0][:60, :2], problem[1][:60]
-    model = estimator(loss, learner="stump:6", n_rounds=150).fit(X, y)
+    model = estimator(loss, learner="stump:6", n_rounds=150, early_stopping=False).fit(X, y)
     certificate = model.certify(X, y, exact=True)
     gap, objective = certificate.gap(), model.history_["objective"].min()
     assert -1e-9 <= gap < 0.2 * objective
@@ -403,6 +404,6 @@ def test_exact_certificate_of_piecewise_linear_losses(loss, problem):
 def test_certificate_with_ridge(loss, problem):
     """A bound below the objective, and close, with the prox or without."""
     X, y = problem[0][:80, :3], problem[1][:80]
-    model = estimator(loss, learner="stump:8", n_rounds=100, l2=0.1).fit(X, y)
+    model = estimator(loss, learner="stump:8", n_rounds=100, l2=0.1, early_stopping=False).fit(X, y)
     gap = model.certify(X, y).gap()
     assert -1e-9 <= gap < 0.1 * model.history_["objective"][0]

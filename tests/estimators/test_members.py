@@ -21,6 +21,7 @@ from convexboost.losses.total_variation import TotalVariation
 from convexboost.losses.worst_group import WorstGroup
 
 N = 240
+PATIENCE = ConvexBoostRegressor().n_iter_no_change  #: the default, which is not refused
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(N, 4))
 Y = X[:, 0] + 2.0 * RNG.normal(size=N)
@@ -79,7 +80,7 @@ def test_the_model_is_the_mean_of_its_members():
     curves, predictions = [], []
     for held in share.astype(bool):
         member = clone(model).set_params(
-            early_stopping=False, n_iter_no_change=50, n_rounds=model.n_rounds_, output="last"
+            early_stopping=False, n_iter_no_change=PATIENCE, n_rounds=model.n_rounds_, output="last"
         )
         member.fit(A[~held], Y[~held], X_val=A[held], y_val=Y[held])
         curves.append(member.history_["validation"])
@@ -124,19 +125,35 @@ def test_query_weight_two_is_the_query_twice():
     np.testing.assert_allclose(a.predict(X), b.predict(X), atol=1e-9)
 
 
+@pytest.mark.parametrize("algorithm", ["residual", "repeated", "dual_averaging"])
+def test_every_weak_learner_is_chosen_once(algorithm):
+    """Also where a round rescales the models of some members."""
+    model = make(ConvexBoostRegressor, learner="stump", algorithm=algorithm, n_rounds=40)
+    model.set_params(n_iter_no_change=40).fit(X, np.exp(X[:, 0]))
+    assert model.n_members_ == 3
+    assert len(model.chosen_) == model.history_["weak_learners"][-1] >= 3 * model.n_rounds_ > 60
+
+
+def test_members_share_the_weak_learners():
+    model = make(ConvexBoostRegressor, max_weak_learners=20).fit(X, X[:, 0])
+    assert (model.n_members_, model.n_rounds_, model.stop_kind_) == (3, 6, "budget")
+    model = make(ConvexBoostRegressor, max_weak_learners=2).fit(X, X[:, 0])
+    assert (model.n_members_, model.n_rounds_, model.stop_kind_) == (1, 2, "budget")
+
+
 # --- does it help? -----------------------------------------------------------------------------------------
 
 
 def test_noise_stops_early_and_a_clean_target_does_not():
-    grid, clean = make_friedman1(1200, noise=0.0, random_state=0)
-    train, new = slice(300), slice(300, None)
-    noisy = clean + np.random.default_rng(1).normal(scale=8.0, size=1200)
-    model = ConvexBoostRegressor(learner="tree", n_rounds=150)
-    fixed = clone(model).set_params(early_stopping=False, n_iter_no_change=50).fit(grid[train], noisy[train])
+    grid, clean = make_friedman1(700, noise=0.0, random_state=0)
+    train, new = slice(200), slice(200, None)
+    noisy = clean + np.random.default_rng(1).normal(scale=8.0, size=700)
+    model = ConvexBoostRegressor(n_rounds=300, n_jobs=1)
+    fixed = clone(model).set_params(early_stopping=False).fit(grid[train], noisy[train])
     model.fit(grid[train], noisy[train])
     assert model.best_round_ < 75
-    assert model.score(grid[new], clean[new]) > fixed.score(grid[new], clean[new]) + 0.05
-    assert model.fit(grid[train], clean[train]).best_round_ > 140
+    assert model.score(grid[new], clean[new]) > fixed.score(grid[new], clean[new]) + 0.1
+    assert model.fit(grid[train], clean[train]).best_round_ > 150
 
 
 LEARNERS = {
@@ -158,6 +175,15 @@ def test_every_learner_is_protected(name):
     model.fit(grid[train], noisy[train])
     assert model.n_members_ == 3
     assert model.score(grid[new], clean[new]) > fixed.score(grid[new], clean[new]) + 0.1
+
+
+@pytest.mark.parametrize("learner", ["additive", "stump", "tree"])
+def test_rows_between_the_training_rows(learner):
+    """Every value has a bin of its own: those of the rows held out are empty."""
+    grid, new = (np.random.default_rng(seed).uniform(-2, 2, size=(150, 1)) for seed in (0, 1))
+    model = ConvexBoostRegressor(learner=learner, n_rounds=200, n_jobs=1).fit(grid, np.sin(grid[:, 0]))
+    assert model.n_members_ == 3
+    assert model.score(new, np.sin(new[:, 0])) > 0.95
 
 
 class Ordered:
@@ -183,7 +209,7 @@ def test_a_loss_of_a_user_that_couples_rows():
     y = np.exp(-X[:, 0]) * RNG.exponential(size=N)
     model = make(ConvexBoostRegressor, loss=Ordered(), n_rounds=20).fit(X, y)
     assert model.n_members_ == 3
-    assert model.set_params(loss=Fixed(), n_rounds=5, n_iter_no_change=50).fit(X, y).n_members_ == 1
+    assert model.set_params(loss=Fixed(), n_rounds=5, n_iter_no_change=PATIENCE).fit(X, y).n_members_ == 1
     assert model.set_params(loss=Fixed() + 2 * Absolute()).fit(X, y).n_members_ == 1
 
 
@@ -334,7 +360,7 @@ def test_two_classes_one_with_a_single_member(loss):
     ],
 )
 def test_the_number_of_rounds_is_the_one_given(options, given):
-    model = make(ConvexBoostRegressor, **({"n_rounds": 5, "n_iter_no_change": 50} | options)).fit(
+    model = make(ConvexBoostRegressor, **({"n_rounds": 5, "n_iter_no_change": PATIENCE} | options)).fit(
         X, Y, **given
     )
     assert model.n_rounds_ == model.n_rounds

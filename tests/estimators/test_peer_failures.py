@@ -41,7 +41,8 @@ def test_hinge_with_stumps_learns(data, algorithm):
         X, _ = make_hastie_10_2(4000, random_state=0)
         score = (X**2).sum(axis=1)
         y = (score > np.quantile(score, 0.711)).astype(int)
-    model = ConvexBoostClassifier("hinge", learner="stump", algorithm=algorithm, n_rounds=523).fit(X, y)
+    options = {"learner": "stump", "algorithm": algorithm, "n_rounds": 523, "early_stopping": False}
+    model = ConvexBoostClassifier("hinge", **options).fit(X, y)
     assert roc_auc_score(y, model.decision_function(X)) > 0.95
     assert 1 - model.score(X, y) < 0.5 * min(y.mean(), 1 - y.mean())
 
@@ -72,7 +73,7 @@ def test_a_users_absolute_error_learns_in_any_units(unit):
 def test_a_users_loss_starts_from_its_best_constant():
     """LightGBM #7193, #5350: a custom objective gets no initial score, silently."""
     X, y = load_diabetes(return_X_y=True)
-    model = ConvexBoostRegressor(MyAbsolute(), n_rounds=1).fit(X, y)
+    model = ConvexBoostRegressor(MyAbsolute(), n_rounds=1, early_stopping=False).fit(X, y)
     assert model.model_.start[0] == pytest.approx(np.quantile(y, 0.5, method="inverted_cdf"), rel=1e-12)
 
 

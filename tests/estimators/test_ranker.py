@@ -257,9 +257,9 @@ def test_a_users_row_loss_does_not_need_them():
 
     model = ranker(Squared(), early_stopping=True, random_state=0).fit(X, Y, QID)
     assert np.isfinite(model.history_["validation"]).all()
-    expected = ConvexBoostRegressor(Squared(), Tree(splits="random"), n_rounds=25, random_state=0)
-    expected = expected.fit(X, Y).predict(NEW)
-    np.testing.assert_array_equal(ranker(Squared()).fit(X, Y, QID).predict(NEW), expected)
+    fixed = {"n_rounds": 25, "early_stopping": False, "random_state": 0}
+    expected = ConvexBoostRegressor(Squared(), Tree(splits="random"), **fixed).fit(X, Y).predict(NEW)
+    np.testing.assert_array_equal(ranker(Squared(), **fixed).fit(X, Y, QID).predict(NEW), expected)
 
 
 # --- cross-validation --------------------------------------------------------------------------------------

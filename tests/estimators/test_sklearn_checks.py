@@ -62,7 +62,9 @@ ESTIMATORS = [
     ConvexBoostRegressor("half_squared", "stump", "repeated", n_rounds=8, step="inverse_time"),
     ConvexBoostRegressor("half_squared", "network", n_rounds=8, step="constant:0.9"),
     ConvexBoostRegressor("poisson", "stump", n_rounds=20),
-    ConvexBoostRegressor("huber", "stump", "error_feedback", n_rounds=60, step="inverse_sqrt:2"),
+    ConvexBoostRegressor(
+        "huber", "stump", "error_feedback", n_rounds=60, step="inverse_sqrt:2", early_stopping=False
+    ),
     ConvexBoostRegressor("epsilon_insensitive", "stump", n_rounds=60, output="last"),
     ConvexBoostRegressor(
         "quantile:0.7",

@@ -40,16 +40,17 @@ SQUARE = rng.uniform(-1, 1, (3000, 2))
 XOR = np.sign(SQUARE[:, 0] * SQUARE[:, 1])  #: no sum of functions of one feature each can fit this
 
 
+ONE_RUN = {"n_rounds": 120, "early_stopping": False, "n_jobs": 1}
+
+
 def regressor(*args, **options):
-    return ConvexBoostRegressor(
-        *args, **{**({"learner": "stump"} if len(args) < 2 else {}), "n_rounds": 120, "n_jobs": 1, **options}
-    )
+    learner = {"learner": "stump"} if len(args) < 2 else {}
+    return ConvexBoostRegressor(*args, **{**learner, **ONE_RUN, **options})
 
 
 def classifier(*args, **options):
-    return ConvexBoostClassifier(
-        *args, **{**({"learner": "stump"} if len(args) < 2 else {}), "n_rounds": 120, "n_jobs": 1, **options}
-    )
+    learner = {"learner": "stump"} if len(args) < 2 else {}
+    return ConvexBoostClassifier(*args, **{**learner, **ONE_RUN, **options})
 
 
 def made_up(objective, *, chosen=None, edge=None, validation=None, **options):
@@ -251,19 +252,6 @@ def test_overfitting():
     assert best["overfitting"].severity == "note"
     unseen = made_up(HEALTHY, validation=validation, output="best", has_validation=False)
     assert rules(unseen) == {"overfitting"}  # "best" was by the training objective
-
-
-def test_folds_that_chose_the_number_of_rounds():
-    """They are a validation loss too; the model of a classifier is twice as long as is best for it."""
-    turning = np.concatenate([HEALTHY, HEALTHY[-1] + 0.002 * np.arange(1, 51)])
-    chosen = diagnose(made_up(HEALTHY, curve=turning, has_validation=False))
-    assert str(chosen) == ALL_CLEAR
-    twice = made_up(HEALTHY, curve=HEALTHY + 0.004 * np.maximum(T - 100, 0), has_validation=False)
-    found = diagnose(twice)
-    assert (found.rules, found["overfitting"].severity) == (set(), "note")
-    assert "n_rounds=100" in found["overfitting"].advice
-    limited = diagnose(made_up(HEALTHY, curve=HEALTHY, has_validation=False))
-    assert "still falling: rounds 101 to 200" in limited["unfinished"].sentence
 
 
 def test_a_validation_loss_that_still_falls_is_unfinished():
@@ -496,7 +484,7 @@ def test_rows_that_are_given_are_looked_at():
 def test_far_from_the_optimum_is_no_all_clear(certificate):
     """`certify` meets a model of 0.0104, an eighth of this one's objective."""
     X, y = load_digits(return_X_y=True)
-    model = ConvexBoostClassifier("multiclass_hinge", "stump", l2=0.02, certificate=certificate, n_jobs=1)
+    model = classifier("multiclass_hinge", l2=0.02, certificate=certificate, n_rounds=500)
     found = model.fit(X[::2], y[::2]).diagnose()
     assert model.history_["objective"].min() > 0.05
     assert ALL_CLEAR not in str(found)

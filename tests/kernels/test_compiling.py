@@ -1,10 +1,13 @@
-"""Kernels on disk."""
+"""Kernels on disk, and what is said while they are compiled."""
 
 import os
+import pty
 import subprocess
 import sys
 
 import pytest
+
+from convexboost.kernels.compiling import NOTICE
 
 SOURCE = """
 from typing import Any, NamedTuple
@@ -38,3 +41,44 @@ def test_a_tuple_with_another_name(tmp_path):
             module.write_text(SOURCE.format(name=name, factor=factor))
         found.append(subprocess.check_output(command, env=environment, text=True, stderr=subprocess.STDOUT))
     assert found == ["3.0 0\n", "3.0 1\n", "30.0 0\n"]
+
+
+#: Calls two kernels.
+CALLS = """
+import numpy as np
+from convexboost.kernels.hashing import draw, fingerprints_of_codes
+draw(0, 1, 2), fingerprints_of_codes(np.zeros((2, 1), np.uint8), np.zeros(2, np.uint64))
+"""
+
+
+def test_a_terminal_is_told_once_that_kernels_are_compiled(tmp_path):
+    """Nothing is said in a pipe, nor where the kernels are on disk."""
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "0"}
+
+    def say(cache, on_terminal):
+        environment["NUMBA_CACHE_DIR"] = str(tmp_path / cache)
+        command = [sys.executable, "-c", CALLS]
+        if not on_terminal:
+            return subprocess.run(
+                command, env=environment, check=True, stderr=subprocess.PIPE
+            ).stderr.decode()
+        ours, theirs = pty.openpty()
+        subprocess.run(command, env=environment, check=True, stderr=theirs)
+        os.close(theirs)
+        said = b""
+        while chunk := _read(ours):
+            said += chunk
+        os.close(ours)
+        return said.decode()
+
+    assert say("one", on_terminal=True).splitlines() == [NOTICE]
+    assert say("one", on_terminal=True) == ""
+    assert say("another", on_terminal=False) == ""
+
+
+def _read(terminal):
+    """Return what a terminal holds; nothing once its other end is closed, which Linux takes for an error."""
+    try:
+        return os.read(terminal, 1000)
+    except OSError:
+        return b""

@@ -6,9 +6,11 @@ import pytest
 from convexboost.kernels.descent import Branches, add_trees, descend
 from convexboost.kernels.target import Update, quantise, update_target
 from convexboost.kernels.trees import (
+    CHUNK,
     LARGEST,
     NARROW,
     Features,
+    Room,
     Rows,
     Rules,
     add_histogram,
@@ -17,6 +19,7 @@ from convexboost.kernels.trees import (
     grow,
     leaf_of_rows,
     n_columns,
+    n_slots,
     partition,
     root,
 )
@@ -45,6 +48,19 @@ def features_of(codes, n_bins, categorical=None, monotone=None, shift=SHIFT):
 
 def all_rows(V):
     return Rows(V, np.arange(len(V), dtype=np.int32), np.empty(len(V), np.int32))
+
+
+def split(hist, features, V, rules, number=0, order=None):
+    """The best split of a node of rows V: from a histogram or, where `rules` say so, from the rows."""
+    order = np.arange(len(V), dtype=np.int32) if order is None else order
+    rows, (nodes, masks) = Rows(V, order, np.empty_like(order)), root(len(V), number + 2)
+    nodes["end"] = len(V)
+    total = V.sum(axis=0).astype(float)
+    room = Room.of(0, 0, V.shape[1], max(len(V), 1))._replace(hists=hist[None])
+    room.values[:, : len(V)] = V[order].T
+    for _ in range(2):  # the second time in a room that was used
+        gain, feature = find_split(room, features, rows, total, rules, nodes, number, masks[number])
+    return gain, feature, masks[number]
 
 
 @pytest.fixture(autouse=True)
@@ -127,7 +143,8 @@ def test_histogram_of_some_rows(binned, n_outputs, times):
 @pytest.mark.parametrize("n_outputs", [1, None])
 @pytest.mark.parametrize("categorical", [(False, False, False), (False, True, True)])
 @pytest.mark.parametrize("seed", [None, 12345])
-def test_split(binned, categorical, seed, n_outputs):
+@pytest.mark.parametrize("few", [0, 10**6])
+def test_split(binned, categorical, seed, n_outputs, few):
     codes, V = rows_of(binned, n_outputs)
     rows = np.arange(len(V))
     rules = {"max_depth": 9, "least": 0.05 * V[:, 0].sum(), "l2": 2.5, "random": seed}
@@ -135,15 +152,13 @@ def test_split(binned, categorical, seed, n_outputs):
     node = {"rows": rows, "depth": 0, "number": 3}
     real = V.astype(float)
     expected = reference.tree_split(node, codes, binned.offsets, categorical, monotone, real, rules)
-    mask = np.zeros(4, np.uint64)
-    is_random = seed is not None
-    gain, feature = find_split(
-        histogram(codes, binned.offsets, V, rows),
+    limits = RULES._replace(min_weight=rules["least"], l2=2.5, few=few)
+    gain, feature, mask = split(
+        histogram(codes, binned.offsets, V, rows)[: None if few == 0 else 0],
         features_of(codes, np.diff(binned.offsets), categorical, monotone),
-        real.sum(axis=0),
-        RULES._replace(min_weight=rules["least"], l2=2.5, is_random=is_random, seed=seed or 0),
+        V,
+        limits._replace(is_random=seed is not None, seed=seed or 0),
         3,
-        mask,
     )
     assert (gain, feature) == (pytest.approx(expected[0], rel=1e-9), expected[1])
     assert bits(mask, 256) == set(expected[2])
@@ -163,11 +178,10 @@ def test_one_output_is_a_vector_of_one(sign, missing):
         wide[:, 0], wide[:, 1] = rng.integers(1, 4, n), whole
         found = []
         for V in (np.ascontiguousarray(wide[:, :2]), wide):
-            hist, mask = np.zeros((2 << 8, V.shape[1]), np.int32), np.zeros(4, np.uint64)
+            hist = np.zeros((2 << 8, V.shape[1]), np.int32)
             features = features_of(codes, n_bins, monotone=np.full(2, sign))
             add_histogram(features, all_rows(V), 0, n, hist)
-            total, rules = V.sum(axis=0).astype(float), RULES._replace(min_weight=5.0, l2=1.5)
-            gain, feature = find_split(hist, features, total, rules, 0, mask)
+            gain, feature, mask = split(hist, features, V, RULES._replace(min_weight=5.0, l2=1.5))
             found.append((gain, feature, bits(mask, 256)))
         assert found[0] == (pytest.approx(found[1][0], rel=1e-9), *found[1][1:])
         assert sign != 0 or found[0][0] > 0.0
@@ -177,10 +191,35 @@ def test_rounding_does_not_order_categories():
     """Categories 1 and 2 have the same mean but for rounding: this must not decide which comes first."""
     for noise in (-1, 0, 1):
         table = np.array([[1, -(2**30)], [1, noise], [1, 0], [1, 2**30], [0, 0]], np.int32)
-        mask, total = np.zeros(4, np.uint64), table.sum(axis=0).astype(float)
-        features = features_of(np.zeros((0, 1), np.uint8), [5], [True], shift=np.uint64(3))
-        find_split(table, features, total, RULES._replace(min_weight=1.2), 0, mask)
-        assert bits(mask, 5) == {1, 3}
+        features = features_of(np.arange(4, dtype=np.uint8)[:, None], [5], [True], shift=np.uint64(3))
+        for few in (0, 4):
+            rules = RULES._replace(min_weight=1.2, few=few)
+            assert bits(split(table, features, table[:4], rules)[2], 5) == {1, 3}
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3, 0.95])
+@pytest.mark.parametrize("is_random", [False, True])
+@pytest.mark.parametrize("n_outputs", [1, 2, 6])
+def test_few_rows_need_no_histogram(n_outputs, is_random, missing):
+    """The same gain, feature and mask, bit by bit; more features than are copied at once."""
+    rng, n_features = np.random.default_rng(0), CHUNK + 9
+    n_bins = rng.integers(2, 257, n_features)
+    categorical, monotone = rng.random(n_features) < 0.3, rng.integers(-1, 2, n_features)
+    for n in (1, 2, 7, 40, 300):
+        codes = rng.integers(0, n_bins - 1, (n, n_features)).astype(np.uint8)
+        codes[:, ::5] = codes[0, ::5]  # one bin only
+        codes = np.where(rng.random(codes.shape) < missing, n_bins - 1, codes).astype(np.uint8)
+        V = np.zeros((n, n_columns(n_outputs)), np.int32)
+        V[:, 0], V[:, 1 : n_outputs + 1] = rng.integers(1, 4, n), rng.integers(-1000, 1000, (n, n_outputs))
+        features = features_of(codes, n_bins, categorical, monotone * ~categorical)
+        hist = np.zeros((n_features << 8, V.shape[1]), np.int32)
+        add_histogram(features, all_rows(V), 0, n, hist)
+        rules = RULES._replace(is_random=is_random, seed=5, l2=0.5)
+        expected = split(hist, features, V, rules)
+        found = split(hist[:0], features, V, rules._replace(few=n), order=rng.permutation(n).astype(np.int32))
+        assert found[:2] == expected[:2]
+        np.testing.assert_array_equal(found[2], expected[2])
+        assert n < 40 or expected[0] > 0.0
 
 
 def test_partition_is_stable():
@@ -211,29 +250,33 @@ def test_growing_in_one_go_or_with_pauses(binned, n_outputs):
     features = features_of(codes, np.diff(binned.offsets))._replace(columns=columns, numbers=numbers)
     rules = RULES._replace(max_leaves=max_leaves, min_weight=0.02 * V[:, 0].sum())
     found = []
-    for max_rows in (np.inf, 0.0):
+    for max_rows, few in ((np.inf, 0), (0.0, 0), (np.inf, 20)):
         rows, (nodes, masks) = all_rows(V), root(n, max_leaves)
-        hists = np.full((max_leaves, 3 << 8, width), 7, np.int32)
+        room = Room.of(n_slots(n, max_leaves, few), 3 << 8, width, few)
+        room.hists[:] = 7
         n_nodes, new, pauses = 1, 0, 0
         while new >= 0:
             if max_rows == 0.0:
                 some = rows.order[nodes["begin"][new] : nodes["end"][new]]
-                hists[nodes["slot"][new]] = histogram(codes, binned.offsets, V, some)
-            rules = rules._replace(max_rows=max_rows)
-            n_nodes, large = grow(features, rows, nodes, masks, hists, rules, n_nodes, new)
+                room.hists[nodes["slot"][new]] = histogram(codes, binned.offsets, V, some)
+            rules = rules._replace(max_rows=max_rows, few=few)
+            n_nodes, large = grow(features, rows, nodes, masks, room, rules, n_nodes, new)
             new = -1
             if large >= 0:
                 begin, end = nodes["begin"][large], nodes["end"][large]
                 feature = numbers[nodes["split"][large]]
                 middle = begin + partition(columns[feature], rows, begin, end, masks[large])
                 rows.order[middle:end] = rows.spare[begin : begin + end - middle]
-                new = divide(nodes, large, n_nodes, middle, feature)
+                new = divide(nodes, large, n_nodes, middle, feature, few)
                 n_nodes += 2
             pauses += 1
+        assert nodes["slot"].max() < len(room.hists) - 1
+        nodes["slot"] = 0  # where histograms were kept does not matter
         found.append((nodes[:n_nodes], masks[:n_nodes], rows.order))
         assert pauses == (1 if max_rows > 0 else max_leaves)
-    for a, b in zip(*found, strict=True):
-        np.testing.assert_array_equal(a, b)
+    for same in zip(*found, strict=True):
+        for other in same[1:]:
+            np.testing.assert_array_equal(other, same[0])
 
     nodes, masks, order = found[0]
     codes = np.ascontiguousarray(columns.T)

@@ -346,6 +346,7 @@ def test_classification(loss, algorithm, rng):
 
 def test_seed_decides(rng):
     X, y = rng.normal(size=(100, 3)), rng.normal(size=100)
+    y += 3.0 * X[:, 0]
     a, b, c = (
         ConvexBoostRegressor(learner="network", n_rounds=5, random_state=seed).fit(X, y).predict(X)
         for seed in (0, 0, 1)

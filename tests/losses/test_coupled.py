@@ -939,7 +939,7 @@ FITS = {
 
 def fit(name, **options):
     estimator, loss, y, groups = FITS[name]
-    options = {"learner": "stump", "n_rounds": 20, "random_state": 0, **options}
+    options = {"learner": "stump", "n_rounds": 20, "early_stopping": False, "random_state": 0, **options}
     return estimator(loss, **options).fit(X, y, groups=groups)
 
 

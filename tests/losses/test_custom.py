@@ -116,7 +116,7 @@ def test_a_copy_of_a_built_in_regression_loss_gives_the_same_model(name, algorit
     X, y = load_diabetes(return_X_y=True)
     builtin, copy = REGRESSION[name]
     weight = None if "square" in name else np.random.default_rng(0).uniform(0.5, 2.0, len(y))
-    options = {"learner": learner, "algorithm": algorithm, "n_rounds": 25}
+    options = {"learner": learner, "algorithm": algorithm, "n_rounds": 25, "early_stopping": False}
     a = ConvexBoostRegressor(builtin, **options).fit(X, y, weight)
     b = ConvexBoostRegressor(copy(), **options).fit(X, y, weight)
     np.testing.assert_allclose(a.predict(X), b.predict(X), rtol=1e-9)

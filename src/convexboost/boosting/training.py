@@ -17,6 +17,7 @@ import numpy as np
 
 from convexboost.boosting.member import Member, Problem
 from convexboost.boosting.options import OUTPUTS, Options, with_settings
+from convexboost.core.hypotheses import Term
 from convexboost.core.model import AdditiveModel
 from convexboost.core.protocols import HypothesisSet, Objective, Scores
 from convexboost.core.space import Array
@@ -98,6 +99,7 @@ class Result:
 
     model: AdditiveModel  #: the iterate asked for: last, best or average
     path: AdditiveModel  #: all rounds
+    learned: list[Term]  #: the weak learners of all rounds; in each, those of one member after the other
     records: list[Record]
     best_round: int
     stop: Stop
@@ -216,7 +218,7 @@ class Training:
         rng = np.random.default_rng(options.random_state)
         rngs = [rng] if len(problems) == 1 else rng.spawn(len(problems))
         self.members = [
-            Member(problem, options, own, options.weak_learners // len(problems))
+            Member(problem, options, own, options.weak_learners / len(problems))
             for problem, own in zip(problems, rngs, strict=True)
         ]
         self.has_validation = all(member.validation is not None for member in self.members)
@@ -224,7 +226,7 @@ class Training:
         first = self.members[0]
         self._signature = {  #: what a state must have in common with this run
             "version": STATE_VERSION,
-            "number of rows": [member.n_rows for member in self.members],
+            "number of rows": ", ".join(str(member.n_rows) for member in self.members),
             "number of outputs": first.progress.n_outputs,
             "algorithm": _described(options.algorithm),
             "step": _described(options.step),
@@ -342,7 +344,17 @@ class Training:
             output = "best"
         path = self.model
         model = {"last": lambda: path, "best": lambda: path.truncate(best), "average": path.average}[output]()
-        return Result(model, path, self.records, best, stop, self._certificate())
+        return Result(model, path, self._learned(), self.records, best, stop, self._certificate())
+
+    def _learned(self) -> list[Term]:
+        """Return the weak learners of all rounds."""
+        models = [member.model for member in self.members]
+        return [
+            term
+            for t in range(self._tally.rounds)
+            for model in models
+            for term in model.terms[model.ends[t] : model.ends[t + 1]]
+        ]
 
     def _certificate(self) -> Certificate | None:
         tracker = self.members[0].tracker

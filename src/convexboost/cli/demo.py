@@ -70,7 +70,7 @@ def _compile() -> None:
     X, y = rng.normal(size=(60, 2)), rng.integers(3, size=60)
     for algorithm in PAPER:
         list(
-            ConvexBoostClassifier("multiclass_hinge", "stump", algorithm, n_rounds=2)
+            ConvexBoostClassifier("multiclass_hinge", "stump", algorithm, n_rounds=2, early_stopping=False)
             .fit(X, y)
             .staged_predict(X)
         )

@@ -88,6 +88,7 @@ def _settings(model: BaseConvexBoost) -> Table:
         "algorithm": model.algorithm,
         "step": model.step,
         "output": f"{model.output}, of round {_handed_out(model)}",
+        "members": model.n_members_,
         "rounds": f"{model.n_rounds_}, {history['weak_learners'][-1]:.0f} weak learners, "
         f"{history['seconds'][-1]:.3g} s",
         "stopped": model.stop_reason_,

@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Protocol, Self
 
 from convexboost.core.plain import Plain
 from convexboost.core.space import Array
@@ -54,10 +54,9 @@ class Hypothesis(ABC):
         return terms
 
     @classmethod
-    def add_all(cls, F: Array, inputs: Any, terms: Sequence[Term]) -> None:
-        """F += Σ weight * h(inputs), in place, for many hypotheses of this kind."""
-        for weight, h in terms:
-            h.add_to(F, inputs, weight)
+    def pack(cls, terms: Sequence[Term]) -> Packed:
+        """Return Σ weight * h for many hypotheses of this kind, in a form that is fast to add."""
+        return Terms(terms)
 
     @classmethod
     def to_plain(cls, hypotheses: Sequence[Self]) -> Plain:
@@ -74,6 +73,25 @@ class Hypothesis(ABC):
 
 
 Term = tuple[float, Hypothesis]
+
+
+class Packed(Protocol):
+    """Σ weight * h, ready to be added to scores again and again."""
+
+    def add_to(self, F: Array, inputs: Any) -> None:
+        """F += Σ weight * h(inputs), in place."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Hypotheses that are added one by one."""
+
+    terms: Sequence[Term]
+
+    def add_to(self, F: Array, inputs: Any) -> None:
+        """F += Σ weight * h(inputs), in place."""
+        for weight, h in self.terms:
+            h.add_to(F, inputs, weight)
 
 
 def by_kind(terms: Sequence[Term]) -> dict[type[Hypothesis], list[Term]]:
@@ -105,10 +123,15 @@ def merge(terms: Sequence[Term]) -> list[Term]:
     return [merged for kind, group in by_kind(terms).items() for merged in kind.merge(group)]
 
 
+def pack(terms: Sequence[Term]) -> list[Packed]:
+    """Return the sum of the terms, kind by kind."""
+    return [kind.pack(group) for kind, group in by_kind(terms).items()]
+
+
 def add_all(F: Array, inputs: Any, terms: Sequence[Term]) -> None:
     """F += Σ weight * h(inputs), in place, kind by kind."""
-    for kind, group in by_kind(terms).items():
-        kind.add_all(F, inputs, group)
+    for part in pack(terms):
+        part.add_to(F, inputs)
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,23 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from convexboost.core.hypotheses import Direction, Hypothesis, Move, Term, add_all, by_kind, by_name, merge
+from convexboost.core.hypotheses import (
+    Direction,
+    Hypothesis,
+    Move,
+    Packed,
+    Term,
+    by_kind,
+    by_name,
+    merge,
+    pack,
+)
 from convexboost.core.plain import Plain
 from convexboost.core.protocols import Mapper
 from convexboost.core.space import Array
 
 #: The version of the plain data of a model.
-VERSION = 1
+VERSION = 2
 
 
 class Kinds(Protocol):
@@ -38,7 +48,8 @@ class AdditiveModel:
     terms: list[Term] = field(default_factory=list)
     ends: list[int] = field(default_factory=lambda: [0])  #: number of terms after each round
     multipliers: list[float] = field(default_factory=lambda: [1.0])  #: global multiplier after each round
-    _collapsed: tuple[int, list[Term]] | None = field(default=None, repr=False, compare=False)
+    #: the number of rounds, and the sum of the terms, from the last call of `predict`
+    _packed: tuple[int, list[Packed]] | None = field(default=None, repr=False, compare=False)
 
     def __repr__(self) -> str:
         return f"AdditiveModel({self.n_rounds} rounds, {len(self.terms)} terms, {len(self.start)} outputs)"
@@ -59,15 +70,23 @@ class AdditiveModel:
         """Return the scores at X, (n_samples, n_outputs)."""
         inputs = self.mapper.prepare(X)
         F = self._constant(inputs)
-        add_all(F, inputs, self.collapse())
+        for part in self._sum():
+            part.add_to(F, inputs)
         return F
 
     def collapse(self) -> list[Term]:
-        """Return the model without its history, terms merged where they can be (kept for the next call)."""
-        if self._collapsed is None or self._collapsed[0] != len(self.multipliers):
-            terms = [(weight * self.multipliers[-1], h) for weight, h in merge(self.terms)]
-            self._collapsed = (len(self.multipliers), terms)
-        return self._collapsed[1]
+        """Return the model without its history, terms merged where they can be."""
+        return [(weight * self.multipliers[-1], h) for weight, h in merge(self.terms)]
+
+    def _sum(self) -> list[Packed]:
+        """Return the sum of the terms, packed once for all calls; threads that pack it twice do no harm."""
+        packed = self._packed
+        if packed is None or packed[0] != self.n_rounds:
+            packed = self._packed = (self.n_rounds, pack(self.collapse()))
+        return packed[1]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_packed": None}  # a copy packs it again
 
     def staged_predict(self, X: Any) -> Iterator[Array]:
         """Yield the scores after each round, from round 1."""
@@ -93,11 +112,14 @@ class AdditiveModel:
 
     @classmethod
     def mean(cls, models: Sequence[AdditiveModel]) -> AdditiveModel:
-        """Return the mean of models with the same mapper and number of rounds, round by round."""
+        """Return the mean, round by round, of models with the same number of rounds.
+
+        They share a mapper, but for columns that each has added to that of the model before.
+        """
         if len(models) == 1:
             return models[0]
         share = 1.0 / len(models)
-        mean = cls(np.mean([model.start for model in models], axis=0), models[0].mapper)
+        mean = cls(np.mean([model.start for model in models], axis=0), models[-1].mapper)
         for t in range(1, min(model.n_rounds for model in models) + 1):
             terms = [(share * weight, h) for model in models for weight, h in model._added(t)]
             mean.append(Move(Direction(tuple(terms), math.nan), math.nan))
@@ -180,4 +202,4 @@ class AdditiveModel:
         return cls(start, mapper, terms, ends.tolist(), multipliers.tolist())
 
     def _constant(self, inputs: Any) -> Array:
-        return np.tile(self.start, (len(inputs), 1))
+        return np.repeat(self.start[None], len(inputs), axis=0)

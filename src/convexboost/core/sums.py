@@ -24,6 +24,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from convexboost.core.bits import bits_of, number_of
+
 Array = NDArray[np.float64]
 
 #: Digits of an exact sum have 32 bits; the first one counts units of 2^-1074, the smallest number above 0.
@@ -33,7 +35,7 @@ LOWEST_BIT = -1074
 N_DIGITS = 66
 #: Behind the digits: how many terms are NaN, +∞ and −∞.
 N_SLOTS = N_DIGITS + 3
-#: Terms added together: their sum, less than 2^60 units, fits into 64 bits.
+#: Rows added together: the sum of two terms for each, less than 2^61 units, fits into 64 bits.
 TERMS = 1024
 #: Bits taken off all terms at once, and the exponent from which on terms are added one by one.
 STEP_BITS, HUGE = 50, 2044
@@ -83,9 +85,7 @@ class ExactSum:
         """Add what was summed elsewhere: by other threads, over other rows."""
         for other in others:
             self.digits += other.digits
-            for digits in self.digits:
-                _carry(digits)
-        return self
+        return self.add(np.empty((0, len(self.digits))))  # carries
 
     def __float__(self) -> float:
         (digits,) = self.digits
@@ -168,17 +168,17 @@ def _rounded(digits: NDArray[np.int64], over: int) -> float:
         return math.nan
     if ups or downs:
         return math.inf if ups else -math.inf
-    digits = digits[:N_DIGITS].copy()
-    _carry(digits)
-    low = int.from_bytes(digits[:-1].astype("<u4").tobytes(), "little")
-    whole = low + (int(digits[-1]) << (DIGIT_BITS * (N_DIGITS - 1)))
+    low, carried = digits[: N_DIGITS - 1] & 0xFFFFFFFF, digits[: N_DIGITS - 1] >> DIGIT_BITS
+    whole = int(digits[N_DIGITS - 1]) << (DIGIT_BITS * (N_DIGITS - 1))
+    whole += int.from_bytes(low.astype("<u4").tobytes(), "little")
+    whole += int.from_bytes(carried.astype("<u4").tobytes(), "little") << DIGIT_BITS
     try:
         return whole / (over << -LOWEST_BIT)  # Python rounds a ratio of whole numbers correctly
     except OverflowError:
         return math.inf if whole > 0 else -math.inf
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _carry(digits: Any) -> None:
     """Bring all digits but the last between 0 and 2^32: each sum has one such form."""
     carried = np.int64(0)
@@ -189,7 +189,7 @@ def _carry(digits: Any) -> None:
     digits[N_DIGITS - 1] += carried
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _add_whole(number: Any, bit: Any, digits: Any) -> None:
     """Add number · 2^bit units to the digits."""
     i, shift = bit // DIGIT_BITS, bit % DIGIT_BITS
@@ -199,35 +199,32 @@ def _add_whole(number: Any, bit: Any, digits: Any) -> None:
     digits[i + 2] += rest >> DIGIT_BITS
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _add_huge(terms: Any, size: Any, digits: Any) -> None:
     """Add the terms that are too large for `_add_terms`, or not finite, one by one; they become 0."""
-    bits = terms.view(np.int64)
     for i in range(size):
-        exponent = bits[i] >> 52 & 0x7FF
+        bits = bits_of(terms[i])
+        exponent = bits >> 52 & 0x7FF
         if exponent == 0x7FF:
             digits[N_DIGITS + (0 if terms[i] != terms[i] else (1 if terms[i] > 0.0 else 2))] += 1
         elif exponent >= HUGE:
-            mantissa = bits[i] & 0xFFFFFFFFFFFFF | 1 << 52
+            mantissa = bits & 0xFFFFFFFFFFFFF | 1 << 52
             _add_whole(mantissa if terms[i] > 0.0 else -mantissa, exponent - 1, digits)
         if exponent >= HUGE:
             terms[i] = 0.0
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _add_terms(terms: Any, size: Any, digits: Any) -> None:
-    """Add up to TERMS numbers to the digits; `terms` becomes 0.
+    """Add up to 2 TERMS numbers to the digits; `terms` becomes 0.
 
     A number plus 1.5 · 2^(52 + u) is rounded to a multiple of 2^u that can be read off its bits, and what is
     left of it is exact.  After two such steps of 50 bits nothing is left of most terms.
     """
-    scratch = np.empty(2)  # in registers; the only way to the bits of a number
-    bits, scratch_bits = terms.view(np.int64), scratch.view(np.int64)
-    a, b = np.uint64(0), np.uint64(1)
     while True:
         largest: Any = np.int64(0)
         for i in range(size):
-            magnitude = bits[i] & 0x7FFFFFFFFFFFFFFF
+            magnitude = bits_of(terms[i]) & 0x7FFFFFFFFFFFFFFF
             largest = magnitude if magnitude > largest else largest
         if largest == 0:
             break
@@ -237,26 +234,26 @@ def _add_terms(terms: Any, size: Any, digits: Any) -> None:
         bit = (largest >> 52) + 2  # 2^50 units of 2^bit are more than any term
         lower = bit - STEP_BITS if bit > STEP_BITS else 0
         high_bits, low_bits = bit + 1 << 52 | 1 << 51, lower + 1 << 52 | 1 << 51
-        scratch_bits[a], scratch_bits[b] = high_bits, low_bits
-        high, low = scratch[a], scratch[b]
+        high, low = number_of(high_bits), number_of(low_bits)
         highs, lows = np.int64(0), np.int64(0)
         for i in range(size):
-            scratch[a] = terms[i] + high
-            highs += scratch_bits[a] - high_bits
-            rest = terms[i] - (scratch[a] - high)
-            scratch[b] = rest + low
-            lows += scratch_bits[b] - low_bits
-            terms[i] = rest - (scratch[b] - low)
+            a = terms[i] + high
+            highs += bits_of(a) - high_bits
+            rest = terms[i] - (a - high)
+            b = rest + low
+            lows += bits_of(b) - low_bits
+            terms[i] = rest - (b - low)
         _add_whole(highs, bit, digits)
         _add_whole(lows, lower, digits)
-    _carry(digits)
 
 
 @njit(cache=True, nogil=True)
 def _add_rows(F: Any, G: Any, weight: Any, counted: Any, digits: Any) -> None:
-    """digits[k] += Σ weight · F[:, k]; digits[0] += Σ weight · ⟨F_n, G_n⟩ where G has columns."""
-    terms, high = np.empty(TERMS), np.empty(TERMS)
-    bits, high_bits = terms.view(np.int64), high.view(np.int64)
+    """digits[k] += Σ weight · F[:, k]; digits[0] += Σ weight · ⟨F_n, G_n⟩ where G has columns.
+
+    A thousand rows add less than 2^36 to a digit, so that carrying can wait for the end.
+    """
+    terms = np.empty(2 * TERMS, np.float64)
     for first in range(0, len(F), TERMS):
         begin, size = np.uint64(first), np.uint64(TERMS if len(F) - first > TERMS else len(F) - first)
         for c in range(np.uint64(len(digits))):
@@ -270,18 +267,18 @@ def _add_rows(F: Any, G: Any, weight: Any, counted: Any, digits: Any) -> None:
                         terms[i] += F[begin + i, k] * G[begin + i, k]
             if len(weight) > 0 and counted:  # two products, both exact
                 for i in range(size):
-                    high_bits[i] = bits[i] & HIGH_BITS
-                for i in range(size):
-                    low, w = terms[i] - high[i], weight[begin + i]
-                    terms[i], high[i] = w * high[i], w * low if low == low else 0.0
-                _add_terms(high, size, digits[c])
+                    high, w = number_of(bits_of(terms[i]) & HIGH_BITS), weight[begin + i]
+                    low = terms[i] - high
+                    terms[i], terms[size + i] = w * high, w * low if low == low else 0.0
             elif len(weight) > 0:
                 for i in range(size):
                     terms[i] *= weight[begin + i]
-            _add_terms(terms, size, digits[c])
+            _add_terms(terms, 2 * size if len(weight) > 0 and counted else size, digits[c])
+    for c in range(len(digits)):
+        _carry(digits[c])
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _add_cells_of(
     cell: Any, columns: Any, weight: Any, counted: Any, scale: Any, out: Any, mass: Any, K: Any
 ) -> None:

@@ -38,7 +38,8 @@ def as_good_as(best: float, first: float) -> float:
     The first such round counts as the best one: neither the order of the rows nor a shift of the targets,
     which change the last digits, shall decide.
     """
-    return best + TIE * max((abs(x) for x in (best, first) if math.isfinite(x)), default=0.0)
+    size = max(abs(best) if math.isfinite(best) else 0.0, abs(first) if math.isfinite(first) else 0.0)
+    return best + TIE * size
 
 
 def blocks(n_rows: int, n_outputs: int = 1) -> Iterator[slice]:

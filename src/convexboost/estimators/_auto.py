@@ -9,6 +9,7 @@ from convexboost.boosting.algorithms import Repeated, Residual
 from convexboost.boosting.options import Options, check_certifiable
 from convexboost.core.protocols import Objective
 from convexboost.estimators._input import Data, EstimatorInput, Given, Rows
+from convexboost.estimators._validation import N_FOLDS
 from convexboost.learners._learner import Learner
 from convexboost.losses._loss import Loss
 from convexboost.losses._objective import BoundLoss
@@ -60,7 +61,7 @@ def settle(
     return Settled(
         loss=loss,
         learner=learner,
-        settled_learner=learner.settled(model._task, envelope > 0.0),
+        settled_learner=learner.settled(model._task),
         options=options,
         l2=float(model.l2),
         envelope=envelope,
@@ -136,5 +137,6 @@ def _envelope(model: EstimatorInput, learner: Learner, objective: BoundLoss, opt
 def _cross_fits(model: EstimatorInput, given: Given, loss: Loss) -> bool:
     """Return whether early_stopping="auto" makes an ensemble of members that each hold out a fold."""
     certifies = model.certificate or model.stop_when_gap_below is not None
-    fixed = given.X_val is not None or certifies or model.output == "average"
+    few = model.max_weak_learners is not None and model.max_weak_learners < N_FOLDS  # not one for each
+    fixed = given.X_val is not None or certifies or few or model.output == "average"
     return model._is_auto("early_stopping") and loss.splits_rows and not fixed

@@ -6,6 +6,7 @@ import copy
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,8 @@ from convexboost.boosting.options import Options
 from convexboost.boosting.training import Callback, Record, Result, Stop, Training
 from convexboost.checks import guarded
 from convexboost.core.model import AdditiveModel
-from convexboost.core.protocols import HypothesisSet
-from convexboost.core.space import Array, FunctionSpace
+from convexboost.core.protocols import HypothesisSet, Mapper
+from convexboost.core.space import Array
 from convexboost.estimators import _validation
 from convexboost.estimators._auto import Settled, first_objective, settle
 from convexboost.estimators._frames import naming
@@ -38,7 +39,6 @@ from convexboost.inspection.diagnosis import diagnose, number
 from convexboost.inspection.exact import MAX_NONZEROS
 from convexboost.inspection.findings import Diagnosis
 from convexboost.inspection.finished_run import NO_VALIDATION, FinishedRun
-from convexboost.learners._learner import Learner
 from convexboost.losses._loss import Loss
 from convexboost.losses._objective import BoundLoss
 from convexboost.losses._scores import LocalScores
@@ -71,7 +71,8 @@ class BaseConvexBoost(EstimatorInput):
         if parts is None:
             problems = [self._problem(settled, objective, data)]
         else:
-            problems, options = self._members(settled, data, parts), settled.ensemble_options
+            problems = self._members(settled, objective, data, parts)
+            options = settled.ensemble_options
         training = Training.of_several(problems, options, self._callbacks(options))
         training.run()
         result = training.result()
@@ -85,24 +86,23 @@ class BaseConvexBoost(EstimatorInput):
         self.history_ = result.history
         self.evals_result_ = {name: rows.follow(result.path) for name, rows in watched.items()}
         self.n_members_ = len(problems)
-        self.chosen_ = number(result.path.terms)
+        self.chosen_ = number(result.learned)
         self.certificate_ = result.certificate
         self.stop_kind_, self.stop_reason_ = result.stop
         self.best_round_ = result.best_round
         self.n_rounds_ = len(result.records) - 1
 
     def _problem(
-        self, settled: Settled, objective: BoundLoss, data: Data, hypotheses: HypothesisSet | None = None
+        self, settled: Settled, objective: BoundLoss, data: Data, mapper: Mapper | None = None
     ) -> Problem:
-        """Let learner and loss meet the rows."""
+        """Let learner and loss meet the rows, in the bins of the `mapper` where there is one."""
         rows, held_out = data.train, data.held_out
         objective = objective.with_envelope(settled.envelope)
-        if hypotheses is None:
-            hypotheses = self._bind(settled.settled_learner, rows, objective.space, settled)
         check_columns(rows.offset, objective.n_outputs)
         start = np.zeros(objective.n_outputs)
         if rows.offset is None:
             start = _start(objective, data, settled)
+        hypotheses = self._bind(settled, rows, objective, mapper, start)
         validation, weight, score = None, 1.0, None
         if held_out is not None:
             check_columns(held_out.offset, objective.n_outputs, "offset_val")
@@ -120,8 +120,8 @@ class BaseConvexBoost(EstimatorInput):
         judge = self._judge(rows, loss)
         return None if judge is None else lambda: judge(scores.F)
 
-    def _parts(self, data: Data, settled: Settled) -> list[Data] | None:
-        """Return the rows that each member trains on and holds out; None where folds say nothing."""
+    def _parts(self, data: Data, settled: Settled) -> Iterator[Data] | None:
+        """Yield the rows that each member trains on and holds out; None where folds say nothing."""
         rows = data.train
         if self._has_whole_groups(rows, settled.loss):
             assert rows.groups is not None
@@ -130,33 +130,50 @@ class BaseConvexBoost(EstimatorInput):
             shares = _validation.folds_of_rows(rows.X, rows.y, rows.weight, self._task == "classification")
         if shares is None:
             return None
-        return [data._replace(train=rows.weighed(1.0 - held), held_out=rows.weighed(held)) for held in shares]
+        return (data._replace(train=rows.weighed(1.0 - held), held_out=rows.weighed(held)) for held in shares)
 
-    def _members(self, settled: Settled, data: Data, parts: list[Data]) -> list[Problem]:
-        """Return the problems of the members, which share the mapper of all rows: it does not see targets."""
-        learner = settled.settled_learner
-        space = FunctionSpace.of(data.train.X.shape[0], data.train.weight)
-        mapper = self._bind(learner, data.train, space, settled).mapper
-        problems = []
+    def _members(
+        self, settled: Settled, whole: BoundLoss, data: Data, parts: Iterator[Data]
+    ) -> list[Problem]:
+        """Return the problems of the members.
+
+        They share the bins of all rows, which do not see targets.  What does, statistics of categories, each
+        adds to the mapper of the member before, so that the last mapper serves the models of all.
+        """
+        mapper = self._bind(settled, data.train, whole).mapper
+        problems: list[Problem] = []
         for part in parts:
             objective = settled.bind(part.train)
-            hypotheses = self._bind(learner, part.train, objective.space, settled, mapper)
-            problems.append(self._problem(settled, objective, part, hypotheses))
+            if not problems:  # one member is enough to observe a user's loss
+                objective = replace(objective, observer=whole.observer)
+            problems.append(self._problem(settled, objective, part, mapper))
+            mapper = problems[-1].hypotheses.mapper
+            del part  # a copy of X: one at a time
         return problems
 
     def _bind(
-        self, learner: Learner, rows: Rows, space: FunctionSpace, settled: Settled, mapper: Any = None
+        self,
+        settled: Settled,
+        rows: Rows,
+        objective: BoundLoss,
+        mapper: Mapper | None = None,
+        start: Array | None = None,
     ) -> HypothesisSet:
-        """Let the learner meet the inputs."""
+        """Let the learner meet the inputs, and the gradient at the `start` where it asks for it."""
+        learner, categorical = settled.settled_learner, np.flatnonzero(self._columns.categorical)
+        targets = None
+        if learner.uses_targets and len(categorical) and start is not None:
+            targets = objective.scores(None, start, rows.offset).gradient().values
         whole = self._has_whole_groups(rows, settled.loss)
         return learner.bind(
             rows.X,
-            space,
-            np.flatnonzero(self._columns.categorical),
+            objective.space,
+            categorical,
             self._n_threads(),
             mapper=mapper,
             names=vars(self).get("feature_names_in_"),
             groups=rows.groups.numbers if rows.groups is not None and whole else None,
+            **({} if targets is None else {"targets": targets}),
         )
 
     def _warn(self, result: Result) -> None:
@@ -306,7 +323,7 @@ class BaseConvexBoost(EstimatorInput):
         check_columns(rows.offset, objective.n_outputs)
         return certify(
             objective,
-            self._bind(settled.learner, rows, objective.space, settled, model.mapper),
+            self._bind(settled, rows, objective, model.mapper),
             model,
             offset=rows.offset,
             radius=radius,
@@ -315,7 +332,8 @@ class BaseConvexBoost(EstimatorInput):
         )
 
     def _scores(self, X: Any) -> Array:
-        check_is_fitted(self)
+        if "model_" not in vars(self):
+            check_is_fitted(self)  # raises
         return self.model_.predict(self._check_inputs(X))
 
     def _staged_scores(self, X: Any) -> Iterator[Array]:

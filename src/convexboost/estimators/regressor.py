@@ -36,19 +36,20 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
         "naive", "repeated", "residual" (Algorithms 1, 2 and 3 of Grubb and Bagnell), "dual_averaging" or
         "error_feedback".
     n_rounds : int or "auto", default="auto"
-        The number of rounds, one tree each (`n_estimators` elsewhere).  Where `early_stopping` chooses the
-        number, the largest that it may choose.  "auto" is 500; where `early_stopping` chooses, at most 1000.
+        The number of rounds, one tree each, or one for each member (`n_estimators` elsewhere).  Where
+        `early_stopping` chooses the number, the largest that it may choose.  "auto" is 500; where
+        `early_stopping` chooses, at most 1000.
     learning_rate : float or "auto", default="auto"
         How much of each new tree is added.  A number makes step="auto" mean "refit" at this rate ("polyak"
         for losses that reweight rows, such as `CVaR`), and gives another named step its scale.  "auto" is
         0.1 for trees; other learners have a step that finds its scale by itself.
     max_weak_learners : int or None, default=None
-        The largest number of weak learners in the model; None is no limit.  "repeated" trains t of them in
-        round t, the other algorithms one per round.
+        The largest number of weak learners to train; None is no limit.  "repeated" trains t of them in round
+        t, the other algorithms one per round.
     step : str or Step, default="auto"
         How far to go in a round: "constant", "inverse_sqrt", "inverse_time", "polyak", "adanorm",
         "line_search" or "refit"; a scale may follow ("inverse_sqrt:0.5").  With trees and algorithm
-        "residual" or "naive", "auto" is "refit:0.1": 0.05 times the leaf values that lower the objective
+        "residual" or "naive", "auto" is "refit:0.1": 0.1 times the leaf values that lower the objective
         most.  For losses that reweight rows (`CVaR`, `WorstGroup`) it is "polyak:0.05".  Otherwise it is a
         decaying step that finds its scale by itself.
     output : {"best", "last", "average"}, default="best"
@@ -69,17 +70,17 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
         steps wide; 0 takes those of the loss itself.  "auto" is 10 in regression and 3 in classification for
         losses that are not smooth, with trees whose leaves are refitted and without a certificate; else 0.
     early_stopping : bool or "auto", default="auto"
-        "auto", with trees: choose the number of rounds by validation in three folds of the training rows,
-        then train that many rounds on all rows; see `validation_curve_`.  Each fold trains until its
-        validation loss has not improved for `n_iter_no_change` rounds.  Equal inputs are in the same fold,
-        and so are the rows of a query, or of a group where the loss compares rows of a group; classes are
-        spread evenly.  From 10,000 distinct inputs (1,000 groups) on, one fold validates.  A classifier
-        trains twice the number of rounds that is best for its loss, since its errors go on falling.  There
-        are no folds, and `n_rounds` rounds, with other learners, an offset, certificates, output="average",
-        hinges in classification, a loss that couples all rows, fewer than 60 distinct inputs (20 groups), or
-        where most rows share their inputs with rows of another target.
-        "auto" with `X_val` given to `fit`, whatever the learner and the loss: no folds; stop when the loss on
-        these rows has not improved for `n_iter_no_change` rounds, and keep the best round.
+        "auto": train three members side by side, each without a third of the rows, and validate each on the
+        rows that it leaves out.  The model is the mean of the members after the round with the lowest mean
+        validation loss.  Training stops when that loss has not improved for `n_iter_no_change` rounds, or
+        when the members together have trained `max_weak_learners`.
+        Rows with equal inputs are dealt to the folds in turn, and a row of weight w like w copies.  The rows
+        of a query stay together, and those of a group where the loss compares rows of a group.  The members
+        of a class that would be missing in a training part are always trained on.  There is one run of
+        `n_rounds` rounds, without folds, with certificates, output="average", a loss whose rows cannot be
+        parted (`splits_rows`), or fewer than 30 different rows (20 groups).
+        "auto" with `X_val` given to `fit`: no folds; stop when the loss on these rows has not improved for
+        `n_iter_no_change` rounds, and keep the best round.
         True: the same with `X_val`; without, hold out `validation_fraction` of the rows (of the queries, in a
         ranker) instead.  Rows that are held out are not trained on.
         False: train `n_rounds` rounds.  The loss on `X_val` is recorded and has no influence on the model.
@@ -130,27 +131,27 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
         One entry per round, entry 0 being the start: round, objective, validation (the loss on the rows that
         validate), score (`scoring` on them, as the scorer returns it: the higher the better; NaN for "loss"),
         edge, intrinsic_edge, step, weak_learners, gradient_evaluations, seconds; with a certificate also
-        gradient_norm, length, residual_norm, average, lower_bound.
+        gradient_norm, length, residual_norm, average, lower_bound.  With several members it holds sums of
+        what is counted and means of the rest: each has its own objective, on the rows that it trains on.
     evals_result_ : dict of dicts of arrays
         For each set of `eval_set`, by its name: "loss", and "score" where `scoring` is not "loss"; one entry
         per round, entry 0 being the start.
     n_rounds_ : int
-        The number of rounds that were trained.
+        The number of rounds that were trained; `history_` has all of them.
     best_round_ : int
-        The round with the best validation loss or score, or objective where no rows decide.
-    validation_curve_ : array or None
-        The mean validation loss after each round, entry 0 being the start, where folds chose the number of
-        rounds (minus the mean score, where `scoring` is not "loss"); else None.
+        The round with the best validation loss or score, or objective where no rows decide.  With
+        output="best" the model has this many rounds.
+    n_members_ : int
+        The number of members: 3 where early_stopping="auto" has folds, else 1.
     certificate_ : Certificate or None
         How far from optimal the training objective can be: print it, or call its `gap()`.  None without
         `certificate` or `stop_when_gap_below`.
     chosen_ : array of int
-        The hypothesis that each weak learner is (for trees, its splits), numbered by first appearance; −1
-        where that is not known.
+        The hypothesis that each weak learner of all rounds is (for trees, its splits), numbered by first
+        appearance; −1 where that is not known.  In each round, members come one after the other.
     stop_reason_ : str
         Why training stopped, in words.  Ctrl-C ends training too: the finished rounds are the model.  Where
-        there is none, or while folds choose the number of rounds, it raises KeyboardInterrupt.  A fit that
-        raises leaves the estimator as it was.
+        there is none, it raises KeyboardInterrupt.  A fit that raises leaves the estimator as it was.
     stop_kind_ : str
         The same for programs: "rounds", "budget", "minimum", "gap", "converged", "no_change", "callback",
         "interrupted", "diverged" or "not_a_number".

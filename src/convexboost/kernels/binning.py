@@ -18,7 +18,7 @@ class Cuts(NamedTuple):
     ends: Any  #: int64
 
 
-@kernel
+@kernel(inline="always")
 def _find(X, j, begin, end, cuts, values, bins):
     """bins[n − begin] = bin of X[n, j]: how many cuts are below it; the one after the last if it is missing.
 

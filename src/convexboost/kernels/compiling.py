@@ -1,13 +1,27 @@
-"""How kernels are compiled: at the first call, without the GIL, and kept on disk."""
+"""How kernels are compiled: at the first call, without the GIL, and kept on disk.
+
+Numba's own time grows with the code that it reads, not with the loops.  Functions that look small but take
+seconds to compile: `array.view` and the assignment of one slice to another (both bring text formatting for
+their errors), `np.arange`.  A helper with `inline="always"` is compiled with its caller only; a large one
+that is called from a large function is better compiled by itself.
+"""
 
 from __future__ import annotations
 
+import sys
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from numba import njit
 from numba.core.caching import IndexDataCacheFile
+from numba.core.event import Event, Listener, register
+
+#: What a user reads who waits for a first fit.
+NOTICE = "convexboost: compiling kernels for the first fit on this machine (about 10 s, once)"
+
+#: No kernel is called from C, and none divides by zero: without the code for both they compile faster.
+OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "no_cfunc_wrapper": True, "error_model": "numpy"}
 
 
 class _Signatures(IndexDataCacheFile):
@@ -28,7 +42,28 @@ def kernel(function: Any = None, **options: Any) -> Any:
     """Compile a function; further options are those of `numba.njit`."""
     if function is None:
         return partial(kernel, **options)
-    compiled = njit(cache=True, nogil=True, **options)(function)
+    compiled = njit(**(OPTIONS | options))(function)
     with suppress(AttributeError):  # NUMBA_DISABLE_JIT=1: nothing is compiled
         compiled._cache._cache_file.__class__ = _Signatures
     return compiled
+
+
+class _Notice(Listener):
+    """Says on a terminal, once in a process, that kernels of this package are being compiled.
+
+    Kernels that are on disk are loaded without such an event.
+    """
+
+    was_given = False
+
+    def on_start(self, event: Event) -> None:
+        ours = event.data["dispatcher"].py_func.__module__.startswith("convexboost.")
+        if ours and not self.was_given and sys.stderr is not None and sys.stderr.isatty():
+            self.was_given = True
+            print(NOTICE, file=sys.stderr, flush=True)
+
+    def on_end(self, event: Event) -> None:
+        pass
+
+
+register("numba:compile", _Notice())

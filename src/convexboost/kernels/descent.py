@@ -19,7 +19,7 @@ class Branches(NamedTuple):
     leaf_of_node: Any  #: int32: the number of the leaf
 
 
-@kernel
+@kernel(inline="always")
 def _walk(codes, begin, root, branches, at, active):
     """Find the leaf at[i] of every row begin + i: all rows go one level down, then the next.
 

@@ -30,7 +30,7 @@ def scramble(x: Any) -> Any:
 _scramble = kernel(scramble)
 
 
-@kernel
+@kernel(inline="always")
 def draw(seed, a, b):
     """Return a number in [0, 1) that depends on the seed and two whole numbers only."""
     x = (

@@ -9,12 +9,22 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import cache
 from itertools import pairwise
+
+import joblib
 
 #: Below about a millisecond of work a second thread costs more than it saves.
 MIN_OPERATIONS = 1_000_000
 #: Chunks for each thread: where another process keeps a core busy, the free ones take more of them.
 PER_THREAD = 2
+
+
+@cache
+def n_cores() -> int:
+    """Return the number of cores that this process may use, asked for once: the answer takes a while."""
+    return int(joblib.cpu_count())
+
 
 _pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
 

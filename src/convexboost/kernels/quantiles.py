@@ -51,7 +51,8 @@ def leaf_quantiles(residuals, weight, units, leaf, q, out):
         ends[c + 1] += ends[c]
     place, values, weights = np.empty(n_leaves, np.int64), np.empty(n), np.empty(n, np.int64)
     for k in range(residuals.shape[1]):
-        place[:] = ends[:-1]
+        for c in range(n_leaves):
+            place[c] = ends[c]
         for i in range(n):
             at = place[leaf[i]]
             values[at], weights[at] = residuals[i, k], whole[i]

@@ -27,7 +27,7 @@ def update_target(D, update, start, stop):
             D[i, k] = factor * (D[i, k] - table[out, k]) + scale * G[i, k]
 
 
-@kernel
+@kernel(inline="always")
 def _quantise(D, counts, weight, scale, out, K):
     for i in range(np.uint64(len(D))):
         out[i, 0] = counts[i]

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from convexboost.core.hypotheses import Hypothesis, Term
+from convexboost.core.hypotheses import Hypothesis, Packed, Term
 from convexboost.core.plain import Plain, ends_of, joined
 from convexboost.core.space import Array
 from convexboost.core.text import brief
@@ -71,10 +71,10 @@ class BinFunction(Hypothesis):
         return [(1.0, cls(j, np.arange(len(table), dtype=np.uint8), table)) for j, table in tables.items()]
 
     @classmethod
-    def add_all(cls, F: Array, inputs: Any, terms: Sequence[Term]) -> None:
-        """Add them all in one pass over the rows."""
+    def pack(cls, terms: Sequence[Term]) -> Packed:
+        """Return one table for each stump."""
         stumps = [(weight, h) for weight, h in terms if isinstance(h, BinFunction)]
-        inputs.add_tables(F, [h.feature for _, h in stumps], [weight * h.table for weight, h in stumps])
+        return Tables([h.feature for _, h in stumps], [weight * h.table for weight, h in stumps])
 
     @classmethod
     def to_plain(cls, hypotheses: Sequence[Self]) -> Plain:
@@ -104,3 +104,17 @@ class BinFunction(Hypothesis):
             plain.need("leaf_of_bin", known, "numbers of leaves that have values")
             out.append(cls(j, leaves, values[part]))
         return out
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The sum of a table for each of some features."""
+
+    features: list[int]
+    tables: list[Array]
+
+    __repr__ = brief
+
+    def add_to(self, F: Array, inputs: Any) -> None:
+        """Add them all in one pass over the rows."""
+        inputs.add_tables(F, self.features, self.tables)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Self
 
-import joblib
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
@@ -58,6 +58,11 @@ class Column:
             return len(self.cuts) + 1
         assert self.category_codes is not None
         return int(self.category_codes.max(initial=0)) + 1
+
+    @property
+    def n_categories(self) -> int:
+        """Return the number of categories, 0 for numbers."""
+        return 0 if self.categories is None else len(self.categories)
 
     def encode(self, values: Array) -> Codes:
         """Return the bin of each value."""
@@ -120,6 +125,11 @@ def _ranked(values: Array, weight: Array | None) -> tuple[Array, Array, NDArray[
     ends = np.flatnonzero(np.append(values[1:] > values[:-1], True)[: len(values)])
     reached = np.cumsum(weight)[ends] if weight is not None else ends.astype(float) + 1.0
     return values, reached, ends
+
+
+def dense_column(X: Any, j: int) -> Array:
+    """Return a column of a matrix that may be sparse."""
+    return np.asarray(X[:, [j]].toarray().ravel() if sp.issparse(X) else X[:, j], float)
 
 
 def _sample(X: Array, n_threads: int) -> NDArray[np.intp] | None:
@@ -197,9 +207,7 @@ class BinMapper(Mapper):
     def encode(self, X: Array, n_threads: int = 1) -> Codes:
         """Return the bin of every number, (n_features, n_samples)."""
         codes = np.empty(X.shape[::-1], np.uint8)
-        is_cut = np.array([column.cuts is not None for column in self.columns], bool)
-        numeric, others = np.flatnonzero(is_cut), np.flatnonzero(~is_cut)
-        cuts = Cuts(numeric, *_stack([self.columns[j].cuts for j in numeric] or [np.empty(0)]))
+        cuts, others = self._parts
 
         def rows(start: int, stop: int) -> None:
             encode(X, cuts, codes, start, stop)
@@ -208,20 +216,43 @@ class BinMapper(Mapper):
             for j in others[first:last]:
                 codes[j] = self.columns[j].encode(X[:, j])
 
-        parallel.run(rows, len(X), 10 * len(X) * len(numeric), n_threads)
+        parallel.run(rows, len(X), 10 * len(X) * len(cuts.features), n_threads)
         parallel.run(columns, len(others), 20 * len(X) * len(others), n_threads)
         return codes
+
+    @cached_property
+    def _parts(self) -> tuple[Cuts, NDArray[np.intp]]:
+        """The cuts of the numeric columns one after the other, and the numbers of the other columns."""
+        is_cut = np.array([column.cuts is not None for column in self.columns], bool)
+        numeric = np.flatnonzero(is_cut)
+        stacked = _stack([self.columns[j].cuts for j in numeric] or [np.empty(0)])
+        return Cuts(numeric, *stacked), np.flatnonzero(~is_cut)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"columns": self.columns, "categorical": self.categorical}  # the rest follows from these
 
     @cached_property
     def offsets(self) -> NDArray[np.int64]:
         """First row of each feature in a table over all bins, the missing one included."""
         return np.cumsum([0] + [column.n_bins + 1 for column in self.columns])
 
+    def warn_of_merged_levels(self, columns: Iterable[int]) -> None:
+        """Warn where levels share a bin although the user did not ask for few bins."""
+        for j in columns:
+            n_levels, n_bins = self.columns[j].n_categories, self.columns[j].n_bins
+            if n_levels > MAX_BINS:
+                warnings.warn(
+                    f"column {j} has {n_levels:,} levels: the {n_bins - 1} heaviest have a bin each and the "
+                    "others share one; learner='tree' in an estimator tells them apart",
+                    UserWarning,
+                    stacklevel=3,
+                )
+
     def prepare(self, X: Any) -> BinnedInputs:
         """Return X as hypotheses read it; columns are binned when first asked for."""
         self.check(X)
         X = X.tocsc() if sp.issparse(X) else np.ascontiguousarray(X, float)
-        return BinnedInputs(self, X, joblib.cpu_count())
+        return BinnedInputs(self, X, parallel.n_cores())
 
     def check(self, X: Any) -> None:
         """Refuse an X with other columns: the kernels would read outside of it."""
@@ -291,8 +322,7 @@ class BinnedInputs:
     def column(self, j: int) -> Codes:
         """Return the bin of each row in feature j."""
         if j not in self._cache:
-            values = self.X[:, [j]].toarray().ravel() if sp.issparse(self.X) else self.X[:, j]
-            self._cache[j] = self.mapper.columns[j].encode(np.asarray(values, float))
+            self._cache[j] = self.mapper.columns[j].encode(dense_column(self.X, j))
         return self._cache[j]
 
     def add_tables(self, F: Array, features: Sequence[int], tables: Sequence[Array]) -> None:
@@ -468,6 +498,15 @@ def categorical_mask(categorical: Any, n_features: int) -> NDArray[np.bool_]:
     return mask
 
 
+def as_columns(X: Any) -> Any:
+    """Return X as an array of floats, or as a CSC matrix that stores each entry once."""
+    if not sp.issparse(X):
+        return np.asarray(X, float)
+    X = sp.csc_array(X, copy=not X.has_canonical_format)
+    X.sum_duplicates()
+    return X
+
+
 def bin_sample(
     X: Any,
     space: FunctionSpace,
@@ -477,10 +516,9 @@ def bin_sample(
     mapper: BinMapper | None = None,
 ) -> BinnedSample:
     """Bin the training inputs, a 2-D array or any SciPy sparse matrix; by a `mapper` if there is one."""
-    mask = categorical_mask(categorical, X.shape[1])
+    mask, X = categorical_mask(categorical, X.shape[1]), as_columns(X)
+    mapper = mapper or BinMapper.fit(X, space, max_bins, mask, n_threads)
+    mapper.warn_of_merged_levels(range(len(mapper.columns)))
     if sp.issparse(X):
-        X = sp.csc_array(X, copy=not X.has_canonical_format)
-        X.sum_duplicates()
-        return SparseSample(mapper or BinMapper.fit(X, space, max_bins, mask, n_threads), space, n_threads, X)
-    X = np.asarray(X, float)
-    return DenseSample(mapper or BinMapper.fit(X, space, max_bins, mask, n_threads), space, n_threads, X)
+        return SparseSample(mapper, space, n_threads, X)
+    return DenseSample(mapper, space, n_threads, X)

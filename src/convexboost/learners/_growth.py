@@ -17,6 +17,7 @@ from convexboost.kernels import parallel
 from convexboost.kernels.trees import (
     LARGEST,
     Features,
+    Room,
     Rows,
     Rules,
     add_histogram,
@@ -99,14 +100,12 @@ class Buffers:
 class Growth:
     """A tree in the making.  The kernel splits small nodes; large ones are split here, on several threads."""
 
-    def __init__(
-        self, features: Features, rows: Rows, rules: Rules, hists: NDArray[np.int32], n_threads: int
-    ) -> None:
+    def __init__(self, features: Features, rows: Rows, rules: Rules, room: Room, n_threads: int) -> None:
         self.operations = features.codes.shape[1] * rows.values.shape[1]  #: for each row of a histogram
         if n_threads > 1:
-            rules = rules._replace(max_rows=THREADED / self.operations)
+            rules = rules._replace(max_rows=max(THREADED / self.operations, float(rules.few)))
         self.features, self.rows, self.rules = features, rows, rules
-        self.hists, self.n_threads = hists, n_threads
+        self.room, self.n_threads = room, n_threads
         self.nodes, self.masks = root(len(rows.order), rules.max_leaves)
 
     def run(self) -> tuple[Any, NDArray[np.uint64]]:
@@ -116,13 +115,11 @@ class Growth:
             n_rows, n_leaves = nodes["end"][new] - nodes["begin"][new], (n_nodes + 1) // 2
             if n_rows > rules.max_rows and n_leaves < rules.max_leaves:
                 self._add_histogram(new)
-            n_nodes, large = grow(
-                self.features, self.rows, nodes, self.masks, self.hists, rules, n_nodes, new
-            )
+            n_nodes, large = grow(self.features, self.rows, nodes, self.masks, self.room, rules, n_nodes, new)
             if large < 0:
                 return nodes[:n_nodes], self.masks[:n_nodes]
             feature = self.features.numbers[nodes["split"][large]]
-            new = divide(nodes, large, n_nodes, self._partition(large, feature), feature)
+            new = divide(nodes, large, n_nodes, self._partition(large, feature), feature, rules.few)
             n_nodes += 2
 
     def _add_histogram(self, node: int) -> None:
@@ -131,12 +128,12 @@ class Growth:
         found: list[NDArray[np.int32]] = []
 
         def task(start: int, stop: int) -> None:
-            out = np.zeros(self.hists.shape[1:], np.int32)
+            out = np.zeros(self.room.hists.shape[1:], np.int32)
             add_histogram(self.features, self.rows, begin + start, begin + stop, out)
             found.append(out)
 
         parallel.run(task, end - begin, float(end - begin) * self.operations, self.n_threads)
-        hist = self.hists[self.nodes["slot"][node]]
+        hist = self.room.hists[self.nodes["slot"][node]]
         hist[:] = found[0]
         for more in found[1:]:
             hist += more

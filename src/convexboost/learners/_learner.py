@@ -51,6 +51,8 @@ class Learner(Parameters, ABC):
     allows_sparse: bool = False
     #: Whether it treats categorical columns differently from numbers.
     uses_categories: bool = False
+    #: Whether `bind` makes use of `targets`, for statistics of categories; if not, it need not take them.
+    uses_targets: bool = False
     #: Whether it needs an output per class, also where two classes could do with one.
     needs_output_per_class: bool = False
     #: Whether a round takes so long that `diagnose` tries fewer of them.
@@ -67,6 +69,7 @@ class Learner(Parameters, ABC):
         mapper: Any = None,
         names: Any = None,
         groups: Any = None,
+        targets: Any = None,
     ) -> HypothesisSet:
         """Meet the training inputs.  A learner ignores the arguments that it has no use for.
 
@@ -86,14 +89,15 @@ class Learner(Parameters, ABC):
             The names of the columns.
         groups : array of int, optional
             The number of each row's group, where the rows of a group only make sense together.
+        targets : array of shape (n_samples, n_outputs), optional
+            The gradient of the objective at the start, for learners that declare `uses_targets`.
 
         """
 
-    def settled(self, task: str, smoothed: bool) -> Self:
+    def settled(self, task: str) -> Self:
         """Return the learner with its own "auto" parameters settled.
 
-        `task` is "classification", "regression" or "ranking"; `smoothed` says whether gradients are those of
-        a Moreau envelope.
+        `task` is "classification", "regression" or "ranking".
         """
         return self
 

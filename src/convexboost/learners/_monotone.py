@@ -34,9 +34,10 @@ def nearest_monotone(tree: TreeFunction, values: Array, pooled: Pooled) -> Array
         return values
     found, below = values.copy(), _leaves_below(tree)
     for node in np.flatnonzero(tree.feature >= 0)[::-1]:
-        sign = tree.monotone[tree.feature[node]]
-        if sign == 0:
+        j = tree.feature[node]
+        if j >= len(tree.monotone) or tree.monotone[j] == 0:  # statistics of categories have no direction
             continue
+        sign = tree.monotone[j]
         low, high = (below[tree.child[node] + side] for side in ((0, 1) if sign > 0 else (1, 0)))
         for k in range(values.shape[1]):
             a, b = found[low, k], found[high, k]

@@ -81,6 +81,7 @@ class Wrapper(Learner):
         mapper: Any = None,
         names: Any = None,
         groups: Any = None,
+        targets: Any = None,
     ) -> EstimatorSet:
         """Keep the training inputs as they are."""
         return self.kind(self.estimator, X, space)

@@ -45,6 +45,7 @@ class StumpLearner(Learner):
         mapper: BinMapper | None = None,
         names: Any = None,
         groups: Any = None,
+        targets: Any = None,
     ) -> StumpSet:
         """Bin the training inputs, anew or by the `mapper` of a model."""
         sample = bin_sample(X, space, self.max_bins, categorical, n_threads, mapper)

@@ -6,21 +6,21 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
-import joblib
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from convexboost.core.hypotheses import Hypothesis, Pooled, Term
+from convexboost.core.hypotheses import Hypothesis, Packed, Pooled, Term
 from convexboost.core.plain import Plain, ends_of, joined
 from convexboost.core.protocols import Mapper
-from convexboost.core.space import Array
+from convexboost.core.space import Array, FunctionSpace
 from convexboost.core.text import brief
 from convexboost.kernels import parallel
 from convexboost.kernels.descent import Branches, add_trees, descend
 from convexboost.kernels.lookup import add_lookup
-from convexboost.learners._bins import BinMapper
+from convexboost.learners._bins import MAX_BINS, BinMapper, dense_column
 from convexboost.learners._monotone import nearest_monotone
+from convexboost.learners._statistics import MOST_LEVELS, LevelStatistic, level_statistics
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +32,7 @@ class TreeFunction(Hypothesis):
     masks: NDArray[np.uint64]  #: the bins that go left, (n_nodes, 4)
     leaf_of_node: NDArray[np.int32]
     values: Array  #: (n_leaves, n_outputs)
-    monotone: NDArray[np.int64] | None = None  #: how values must move along each feature, if any must
+    monotone: NDArray[np.int64] | None = None  #: how values must move along each column of X, if any must
 
     kind = "tree"
     __repr__ = brief
@@ -58,24 +58,18 @@ class TreeFunction(Hypothesis):
         add_lookup(F, *self.lookup(inputs, weight), 0, len(F))
 
     @classmethod
-    def add_all(cls, F: Array, inputs: Any, terms: Sequence[Term]) -> None:
-        """Add many trees in one pass over the rows."""
+    def pack(cls, terms: Sequence[Term]) -> Packed:
+        """Lay the nodes of many trees one after the other."""
         trees = [(weight, h) for weight, h in terms if isinstance(h, TreeFunction)]
         if len(trees) == 1:  # its leaves may be known
-            trees[0][1].add_to(F, inputs, trees[0][0])
-            return
+            return super().pack(terms)
         nodes = np.cumsum([0, *(len(h.feature) for _, h in trees)], dtype=np.int32)
         leaves = np.cumsum([0, *(len(h.values) for _, h in trees)], dtype=np.int32)
         feature = np.concatenate([h.feature for _, h in trees])
         child = np.concatenate([h.child + start for (_, h), start in zip(trees, nodes, strict=False)])
         leaf = np.concatenate([h.leaf_of_node + start for (_, h), start in zip(trees, leaves, strict=False)])
         branches = Branches(feature, child, np.concatenate([h.masks for _, h in trees]), leaf)
-        values = np.concatenate([weight * h.values for weight, h in trees])
-
-        def task(start: int, stop: int) -> None:
-            add_trees(F, inputs.codes, nodes[:-1], branches, values, start, stop)
-
-        parallel.run(task, len(F), 20.0 * len(F) * len(trees), inputs.n_threads)
+        return Forest(nodes[:-1], branches, np.concatenate([weight * h.values for weight, h in trees]))
 
     @classmethod
     def to_plain(cls, hypotheses: Sequence[Self]) -> Plain:
@@ -98,8 +92,8 @@ class TreeFunction(Hypothesis):
     @classmethod
     def from_plain(cls, plain: Plain, count: int, mapper: Any, n_outputs: int) -> list[Self]:
         """Cut the arrays; children come after their parents, so that every way down ends in a leaf."""
+        feature = plain.indices("feature", np.int32, None, below=mapper.n_columns, least=-1)
         n_features = len(mapper.bins.columns)
-        feature = plain.indices("feature", np.int32, None, below=n_features, least=-1)
         child, leaf = (plain.array(name, np.int32, len(feature)) for name in ("child", "leaf_of_node"))
         is_split = feature >= 0
         masks = np.zeros((len(feature), 4), np.uint64)
@@ -124,6 +118,25 @@ class TreeFunction(Hypothesis):
         return out
 
 
+@dataclass(frozen=True)
+class Forest:
+    """The sum of many trees."""
+
+    roots: NDArray[np.int32]  #: the first node of each tree
+    branches: Branches
+    values: Array  #: of the leaves
+
+    __repr__ = brief
+
+    def add_to(self, F: Array, inputs: Any) -> None:
+        """Add all trees in one pass over the rows."""
+
+        def task(start: int, stop: int) -> None:
+            add_trees(F, inputs.codes, self.roots, self.branches, self.values, start, stop)
+
+        parallel.run(task, len(F), 20.0 * len(F) * len(self.roots), inputs.n_threads)
+
+
 @dataclass
 class RowCodes:
     """Any rows, binned; remembers the leaves of the last tree, which are asked for twice in every round."""
@@ -134,6 +147,11 @@ class RowCodes:
     _last: tuple[Any, NDArray[np.int32]] | None = field(default=None, repr=False)
 
     __repr__ = brief
+
+    @classmethod
+    def of(cls, columns: NDArray[np.uint8], n_threads: int) -> Self:
+        """Keep the bins of training rows, (n_columns, n_samples), in both orders."""
+        return cls(np.ascontiguousarray(columns.T), n_threads, columns)
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -158,23 +176,71 @@ class RowCodes:
 
 @dataclass(frozen=True)
 class RowMapper(Mapper):
-    """From X to bins, row by row."""
+    """From X to bins, row by row: first the columns of X, then statistics of categorical ones."""
 
     bins: BinMapper
+    statistics: tuple[LevelStatistic, ...] = ()
+
+    @property
+    def n_columns(self) -> int:
+        """Return the number of columns of X and statistics."""
+        return len(self.bins.columns) + len(self.statistics)
+
+    @property
+    def n_bins(self) -> NDArray[np.int64]:
+        """Return the number of bins of each column, the missing one included."""
+        found = [column.n_bins for column in self.bins.columns] + [s.n_bins for s in self.statistics]
+        return np.array(found, np.int64) + 1
+
+    @property
+    def categorical(self) -> NDArray[np.bool_]:
+        """Return which columns are cut between sets of categories; statistics are numbers."""
+        return np.append(np.asarray(self.bins.categorical, bool), np.zeros(len(self.statistics), bool))
+
+    @property
+    def sources(self) -> NDArray[np.int64]:
+        """Return the column of X that each column is made of."""
+        derived = [s.source for s in self.statistics]
+        return np.array([*range(len(self.bins.columns)), *derived], np.int64)
 
     def to_plain(self) -> Plain:
-        """Return the bins of the columns."""
-        return self.bins.to_plain()
+        """Return the bins of the columns, and the levels of the statistics with their numbers."""
+        bins, found = self.bins.to_plain(), self.statistics
+        arrays = {
+            "statistic_sources": np.array([s.source for s in found], np.int64),
+            "levels": joined([s.levels for s in found], float),
+            "level_values": joined([s.values for s in found], float),
+            "level_ends": ends_of([s.levels for s in found]),
+            "statistic_cuts": joined([s.cuts for s in found], float),
+            "statistic_cut_ends": ends_of([s.cuts for s in found]),
+        }
+        return Plain(bins.description, {**bins.arrays, **arrays})
 
     @classmethod
     def from_plain(cls, plain: Plain) -> Self:
-        """Read the bins of the columns."""
-        return cls(BinMapper.from_plain(plain))
+        """Read the bins of the columns and the statistics, which belong to categorical columns."""
+        bins = BinMapper.from_plain(plain)
+        sources = plain.indices("statistic_sources", np.int64, None, below=len(bins.columns))
+        plain.need("statistic_sources", bins.categorical[sources].all(), "numbers of categorical columns")
+        levels = plain.array("levels", float, None, finite=False)
+        values = plain.array("level_values", float, len(levels))
+        cuts = plain.array("statistic_cuts", float, None)
+        level_parts = plain.slices("level_ends", len(sources), len(levels))
+        cut_parts = plain.slices("statistic_cut_ends", len(sources), len(cuts))
+        statistics = []
+        for source, level, cut in zip(sources.tolist(), level_parts, cut_parts, strict=True):
+            plain.need("levels", (np.diff(levels[level]) > 0).all(), "sorted numbers")
+            plain.need("level_ends", level.stop > level.start, "at least one level for each statistic")
+            most = MAX_BINS - 1
+            plain.need("statistic_cut_ends", cut.stop - cut.start <= most, f"at most {most} cuts each")
+            plain.need("statistic_cuts", (np.diff(cuts[cut]) >= 0).all(), "sorted numbers")
+            statistics.append(LevelStatistic(source, levels[level], values[level], cuts[cut]))
+        return cls(bins, tuple(statistics))
 
     def prepare(self, X: Any) -> RowCodes:
         """Return the bins of all columns."""
         self.bins.check(X)
-        return replace(self.encode(X, joblib.cpu_count()), columns=None)
+        return replace(self.encode(X, parallel.n_cores()), columns=None)
 
     def encode(self, X: Any, n_threads: int) -> RowCodes:
         """Return the bins; a sparse matrix is written out, a byte per number."""
@@ -184,5 +250,27 @@ class RowMapper(Mapper):
                 [self.bins.columns[j].encode(X[:, [j]].toarray().ravel()) for j in range(X.shape[1])]
             )
         else:
-            columns = np.ascontiguousarray(self.bins.encode(np.ascontiguousarray(X, float), n_threads))
-        return RowCodes(np.ascontiguousarray(columns.T), n_threads, columns)
+            X = np.ascontiguousarray(X, float)
+            columns = np.ascontiguousarray(self.bins.encode(X, n_threads))
+        found = [s.encode(dense_column(X, s.source)) for s in self.statistics]
+        return RowCodes.of(np.stack([*columns, *found]) if found else columns, n_threads)
+
+    def with_statistics(
+        self, X: Any, targets: Array, space: FunctionSpace, max_bins: int, n_threads: int
+    ) -> tuple[RowMapper, RowCodes, NDArray[np.int64]]:
+        """Add statistics of the columns with many levels; return also the bins of these training rows.
+
+        Last comes which columns a tree on these rows may split: those of X, except those that the new
+        statistics replace, and the new statistics.  Those added before belong to other training rows.
+        """
+        inputs, columns = self.encode(X, n_threads), self.bins.columns
+        many = [j for j, c in enumerate(columns) if c.n_categories > min(MOST_LEVELS, max_bins)]
+        statistics, codes = level_statistics(X, many, targets, space, max_bins)
+        replaced = {s.source for s in statistics}
+        usable = [j for j in range(len(columns)) if j not in replaced]
+        usable += range(self.n_columns, self.n_columns + len(statistics))
+        if statistics:
+            assert inputs.columns is not None
+            inputs = RowCodes.of(np.stack([*inputs.columns, *codes]), n_threads)
+        mapper = replace(self, statistics=(*self.statistics, *statistics))
+        return mapper, inputs, np.array(usable, np.int64)

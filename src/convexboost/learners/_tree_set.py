@@ -24,7 +24,7 @@ from convexboost.kernels import parallel
 from convexboost.kernels.hashing import Fingerprints, draw_rows, fingerprints_of_codes
 from convexboost.kernels.leaves import leaf_sums
 from convexboost.kernels.target import Update, quantise, update_target
-from convexboost.kernels.trees import LARGEST, Features, Rows, Rules, leaf_of_rows, n_columns
+from convexboost.kernels.trees import LARGEST, Features, Room, Rows, Rules, leaf_of_rows, n_columns, n_slots
 from convexboost.learners._dense import DenseTarget, RowSet
 from convexboost.learners._growth import Buffers, Growth, WholeWeights, power_above
 from convexboost.learners._monotone import means, nearest_monotone
@@ -37,8 +37,10 @@ if TYPE_CHECKING:
 MAX_HISTOGRAMS = 2.0**33
 #: Rows are drawn by their targets, rounded to multiples of ‖Δ‖ / TARGET_UNITS.
 TARGET_UNITS = 1024.0
-#: Leaves of a tree by default, and where random cuts tell classes apart.
-LEAVES, CLASS_LEAVES = 31, 64
+#: Nodes of at most this many rows have no histograms: where all cuts are tried, and where one is drawn.
+FEW, FEW_IF_RANDOM = 32, 256
+#: Leaves of a tree by default.
+LEAVES = 31
 
 
 class TreeSet(RowSet):
@@ -52,28 +54,34 @@ class TreeSet(RowSet):
         space: FunctionSpace,
         groups: Any = None,
         names: Any = None,
+        usable: NDArray[np.int64] | None = None,
     ) -> None:
         self.learner, self.mapper, self.inputs, self.space = learner, mapper, inputs, space
+        #: the columns that trees may split
+        self.usable = np.arange(mapper.n_columns) if usable is None else usable
         self.groups = groups  #: the number of each row's group, where rows are only drawn by whole groups
-        self.offsets = mapper.bins.offsets
-        self.n_bins = np.diff(self.offsets)
-        self.categorical = np.asarray(mapper.bins.categorical, bool)
+        self.n_bins, self.categorical = mapper.n_bins, mapper.categorical
         #: what all rows count as: a row of weight 2 is two rows, but weights below 1 on average are shares
         self.n_rows = max(space.total, float(space.n_samples))
-        self.monotone = learner.signs(self.categorical, names)
+        self.monotone = learner.signs(np.asarray(mapper.bins.categorical, bool), names)
+        self._has_monotone = bool(self.monotone.any())
         self.weights = WholeWeights.of(space)
         self.buffers = Buffers()
+        self._last_room: tuple[tuple[int, int, int], Room] | None = None
 
     def zero(self, n_outputs: int) -> TreeTarget:
-        """Δ = 0; raises if the histograms would not fit into the memory."""
-        n_columns_, leaves = len(self.categorical), self.max_leaves
-        size = 4.0 * leaves * n_columns_ * int(self.n_bins.max()) * n_columns(n_outputs)
+        """Δ = 0; raises if the histograms would not fit into the memory, and warns of merged levels."""
+        n_columns_, leaves = len(self.usable), self.max_leaves
+        slots = n_slots(self.space.n_samples, leaves, self.few)
+        size = 4.0 * slots * n_columns_ * int(self.n_bins[self.usable].max()) * n_columns(n_outputs)
         if size > MAX_HISTOGRAMS:
             raise ValueError(
                 f"the histograms of trees with `max_leaves`={leaves}, {n_columns_} columns, "
                 f"`max_bins`={self.learner.max_bins} and {n_outputs} outputs take {size / 2**30:.0f} GiB (at "
                 f"most {MAX_HISTOGRAMS / 2**30:.0f}): lower one of them, or use learner='stump'"
             )
+        bins = self.mapper.bins
+        bins.warn_of_merged_levels(self.usable[self.usable < len(bins.columns)])
         return TreeTarget(self, np.zeros((self.space.n_samples, n_outputs)))
 
     def share_out(self, task: Callable[[int, int], object], size: int, operations: float) -> None:
@@ -88,16 +96,29 @@ class TreeSet(RowSet):
         unit = power_above(norm) / LARGEST
         values = self._whole_numbers(D, unit)
         rules = self._rules(norm / unit, float(self.learner.min_split_gain) / unit / unit, order, seed)
-        shape = (rules.max_leaves, len(features.numbers) << int(features.shift), values.shape[1])
+        slots = n_slots(len(order), rules.max_leaves, rules.few)
+        room = self._room(slots, len(features.numbers) << int(features.shift), values.shape[1])
         rows = Rows(values, order, self.buffers.take("spare", (len(D),)))
-        hists = self.buffers.take("hists", shape)
-        nodes, masks = Growth(features, rows, rules, hists, self.inputs.n_threads).run()
+        nodes, masks = Growth(features, rows, rules, room, self.inputs.n_threads).run()
         return self._finish(D, norm, rows.order, nodes, masks)
 
     @property
     def max_leaves(self) -> int:
         """Return how many leaves a tree may have."""
-        return min(int(self.learner.max_leaves or LEAVES), self.space.n_samples)
+        return min(int(self.learner.max_leaves), self.space.n_samples)
+
+    def _room(self, n_slots: int, n_bins: int, width: int) -> Room:
+        """Return where the splits of a tree are searched: the same place as for the last one, if it fits."""
+        key = n_slots, n_bins, width
+        if self._last_room is None or self._last_room[0] != key:
+            self._last_room = None  # its memory is free before there is a new one
+            self._last_room = key, Room.of(*key, self.few)
+        return self._last_room[1]
+
+    @property
+    def few(self) -> int:
+        """Return the most rows of a node whose splits are found without a histogram."""
+        return FEW_IF_RANDOM if self.learner.splits == "random" else FEW
 
     def _rules(self, norm: float, min_gain: float, order: NDArray[np.int32], seed: int) -> Rules:
         """Return the limits of the learner for a tree on these rows; `norm` is ‖Δ‖ in whole numbers."""
@@ -116,6 +137,7 @@ class TreeSet(RowSet):
             tie=weights.rounding_of_means(norm),
             is_random=learner.splits == "random",
             seed=seed,
+            few=self.few,
         )
 
     def _whole_numbers(self, D: Array, unit: float) -> NDArray[np.int32]:
@@ -135,19 +157,23 @@ class TreeSet(RowSet):
 
     def _draw_features(self, rng: np.random.Generator) -> Features:
         """Return the columns that a tree may split."""
-        n_columns_, share = len(self.categorical), self.learner.colsample_bytree
+        n_columns_, share = len(self.usable), self.learner.colsample_bytree
         if share == 1.0:
             return self._all_features
         drawn = np.sort(rng.choice(n_columns_, max(1, round(share * n_columns_)), replace=False))
-        return self._features(drawn, np.ascontiguousarray(self.inputs.codes[:, drawn]))
+        return self._features(self.usable[drawn])
 
     @cached_property
     def _all_features(self) -> Features:
-        return self._features(np.arange(len(self.categorical)), self.inputs.codes)
+        return self._features(self.usable)
 
-    def _features(self, numbers: NDArray[np.int64], codes: NDArray[np.uint8]) -> Features:
-        """Return the columns with these numbers and codes."""
-        n_bins, kinds, signs = self.n_bins[numbers], self.categorical[numbers], self.monotone[numbers]
+    def _features(self, numbers: NDArray[np.int64]) -> Features:
+        """Return the columns with these numbers."""
+        codes = self.inputs.codes
+        if len(numbers) < codes.shape[1]:
+            codes = np.ascontiguousarray(codes[:, numbers])
+        n_bins, kinds = self.n_bins[numbers], self.categorical[numbers]
+        signs = np.append(self.monotone, np.zeros(len(self.mapper.statistics), np.int64))[numbers]
         shift = np.uint64(int(n_bins.max() - 1).bit_length())
         return Features(codes, self.inputs.columns, numbers, n_bins, kinds, signs, shift)
 
@@ -183,7 +209,7 @@ class TreeSet(RowSet):
         is_leaf = feature < 0
         leaf_of_node = (np.cumsum(is_leaf) - 1).astype(np.int32)
         values = np.zeros((int(is_leaf.sum()), D.shape[1]))
-        monotone = self.monotone if self.monotone.any() else None
+        monotone = self.monotone if self._has_monotone else None
         tree = TreeFunction(feature, child, masks.copy(), leaf_of_node, values, monotone)
         if len(order) == len(D):
             leaves = np.empty(len(D), np.int32)
@@ -192,7 +218,8 @@ class TreeSet(RowSet):
         sums = leaf_sums(D, self.space, self.inputs.leaves(tree), len(values), norm, self.inputs.n_threads)
         mass = sums[:, 0] + self.learner.reg_lambda / self.n_rows
         np.divide(sums[:, 1:], mass[:, None], out=values, where=sums[:, :1] > 0.0)
-        values[:] = nearest_monotone(tree, values, means(values.copy(), mass))
+        if monotone is not None:
+            values[:] = nearest_monotone(tree, values, means(values.copy(), mass))
         return tree, sums
 
 

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from convexboost.core.gradients import Gradient
 from convexboost.core.hypotheses import ZERO, Direction, Hypothesis, Term
@@ -27,6 +28,8 @@ from convexboost.learners._stumps import HistogramTarget, StumpSet
 
 #: A sum of functions with so small a share of their squares is what rounding left of a Δ that is gone.
 CANCELLED = 1e-8
+
+Bins = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -124,13 +127,32 @@ class AdditiveSet(StumpSet):
         return out
 
     def function(self, table: Array) -> AdditiveFunction:
-        """Return the function with these values; a bin without training rows counts as the feature's mean."""
+        """Return the function with these values; bins without training rows get theirs from the others.
+
+        A category, or "missing", counts as the feature's mean; a bin between others is interpolated.
+        """
         mass, begins = self.sample.mass, self.mapper.offsets[:-1]
         sums, weights = np.add.reduceat(mass[:, None] * table, begins), np.add.reduceat(mass, begins)
         empty = np.flatnonzero(mass <= 0.0)
         feature = np.searchsorted(begins, empty, side="right") - 1
         table[empty] = sums[feature] / weights[feature, None]
+        between, below, above, share = self._gaps
+        table[between] = (1.0 - share) * table[below] + share * table[above]
         return AdditiveFunction(table)
+
+    @cached_property
+    def _gaps(self) -> tuple[Bins, Bins, Bins, Array]:
+        """Return the empty bins of numbers, the nearest others below and above, and how far up each lies."""
+        mass, offsets = self.sample.mass, self.mapper.offsets
+        parts: list[tuple[Bins, Bins, Bins]] = [(np.zeros(0, int),) * 3]
+        for j in np.flatnonzero(~self.mapper.categorical):
+            bins = np.arange(offsets[j], offsets[j + 1] - 1)  # the last one is "missing"
+            filled, empty = bins[mass[bins] > 0.0], bins[mass[bins] <= 0.0]
+            if len(filled) > 0 and len(empty) > 0:
+                place, last = np.searchsorted(filled, empty), len(filled) - 1
+                parts.append((empty, filled[np.maximum(place - 1, 0)], filled[np.minimum(place, last)]))
+        between, below, above = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return between, below, above, ((between - below) / np.maximum(above - below, 1))[:, None]
 
 
 class AdditiveTarget(HistogramTarget):

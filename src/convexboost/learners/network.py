@@ -451,6 +451,7 @@ class Network(Learner):
         mapper: Standardiser | None = None,
         names: Any = None,
         groups: Any = None,
+        targets: Any = None,
     ) -> NetworkSet:
         """Standardise the training inputs, anew or by the `mapper` of a model."""
         if mapper is None:

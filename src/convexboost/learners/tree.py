@@ -9,14 +9,13 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from convexboost.core.space import FunctionSpace
-from convexboost.learners._bins import MAX_BINS, BinMapper, categorical_mask
+from convexboost.learners._bins import MAX_BINS, BinMapper, as_columns, categorical_mask
 from convexboost.learners._learner import MORE_LEVELS, Defaults, Learner
 from convexboost.learners._tree_function import RowMapper, TreeFunction
-from convexboost.learners._tree_set import CLASS_LEAVES, LEAVES, TreeSet
+from convexboost.learners._tree_set import LEAVES, TreeSet
 
 
 @dataclass(frozen=True)
@@ -29,10 +28,18 @@ class Tree(Learner):
     `min_samples_leaf` forbids some of the cuts.  With several outputs categories are sorted along the
     direction in which their means differ most, and a better set may exist.
 
+    Sets of many categories fit noise.  A column with ten categories or more (or with more than `max_bins`)
+    becomes a number: the mean of the loss's gradient over the rows of a category, when training begins, with
+    ten rows of the mean of all rows added.  A training row never sees its own target: rows are dealt into
+    five parts by a hash of their inputs, and a row gets the mean of the other parts.  Where a category
+    determines all inputs, and categories are not rare, it is the mean of all its rows.  Categories that were
+    not seen in training have the mean of all rows; missing values go to the better side.  A loss with several
+    outputs has up to three such numbers for a column, along the directions in which the means differ most.
+
     Parameters
     ----------
-    max_leaves : int, default=None
-        Number of leaves at most.  None means 31, or 64 in a classifier with random splits.
+    max_leaves : int, default=31
+        Number of leaves at most.
     max_depth : int, default=None
         Number of splits on the way to a leaf at most.  None: no limit but `max_leaves`.
     min_samples_leaf : float, default=10
@@ -47,8 +54,8 @@ class Tree(Learner):
         Decrease of the weighted squared error that a split must bring at least.
     splits : {"auto", "best", "random"}, default="auto"
         "best": the best of all cuts.  "random": for each column of a node one cut is drawn, and the best of
-        these is taken (extremely randomised trees).  "auto" is "random" in classifiers and rankers, and in
-        regressors where the `envelope` is not 0 (losses with kinks); otherwise "best".
+        these is taken (extremely randomised trees).  "auto" is "random" in classifiers and rankers,
+        "best" in regressors.
     subsample : float, default=1.0
         Share of the rows that a tree is grown on, drawn anew for each tree; a ranker draws whole queries.
         Copies of a row are drawn together.  The values of the leaves are those of all rows.
@@ -72,7 +79,7 @@ class Tree(Learner):
 
     """
 
-    max_leaves: int | None = None
+    max_leaves: int = LEAVES
     max_depth: int | None = None
     min_samples_leaf: float = 10
     reg_lambda: float = 0.0
@@ -93,7 +100,7 @@ class Tree(Learner):
         envelopes={"classification": 3.0, "regression": 10.0},
     )
     allows_missing = allows_sparse = True
-    uses_categories = True
+    uses_categories = uses_targets = True
     mapper_type = RowMapper
     hypothesis_types = (TreeFunction,)
 
@@ -103,8 +110,7 @@ class Tree(Learner):
                 raise ValueError(f"`{name}` of a tree must be {wanted}, got {getattr(self, name)!r}")
 
         leaves, depth, bins = self.max_leaves, self.max_depth, self.max_bins
-        fine = leaves is None or (isinstance(leaves, Integral) and leaves >= 2)
-        need("max_leaves", fine, "an integer of at least 2")
+        need("max_leaves", isinstance(leaves, Integral) and leaves >= 2, "an integer of at least 2")
         fine = depth is None or (isinstance(depth, Integral) and depth >= 1)
         need("max_depth", fine, "a positive integer or None")
         for name in ("min_samples_leaf", "reg_lambda", "min_split_gain"):
@@ -124,19 +130,18 @@ class Tree(Learner):
         wanted = "a dict from columns, or a sequence with an entry for each, to -1, 0 or 1"
         need("monotone_constraints", fine, wanted)
 
-    def settled(self, task: str, smoothed: bool) -> Self:
-        """Return the learner with `splits` and `max_leaves` settled (evidence: docs/generalisation.md).
+    def settled(self, task: str) -> Self:
+        """Return the learner with `splits` settled (evidence: docs/generalisation.md).
 
-        Splits are random, but in regression only with the gradients of an envelope: for smooth losses it
-        depends on the data which kind of split is better.
+        Random cuts make better probabilities; for numbers it depends on the data which kind is better.
         """
-        random = self.splits == "random" or (self.splits == "auto" and (task != "regression" or smoothed))
-        leaves = CLASS_LEAVES if random and task == "classification" else LEAVES
-        return replace(self, splits="random" if random else "best", max_leaves=self.max_leaves or leaves)
+        if self.splits != "auto":
+            return self
+        return replace(self, splits="best" if task == "regression" else "random")
 
     def stronger(self) -> Tree:
         """Return the learner of trees that are some levels deeper."""
-        leaves = 2**MORE_LEVELS * (self.max_leaves or LEAVES)
+        leaves = 2**MORE_LEVELS * self.max_leaves
         depth = None if self.max_depth is None else int(self.max_depth) + MORE_LEVELS
         return replace(self, max_leaves=leaves, max_depth=depth)
 
@@ -182,17 +187,19 @@ class Tree(Learner):
         mapper: Any = None,
         names: Any = None,
         groups: Any = None,
+        targets: Any = None,
     ) -> TreeSet:
         """Bin the training inputs, anew or by the `mapper` of a model.
 
-        `monotone_constraints` may use the `names`; with `groups` `subsample` draws whole groups.
+        `monotone_constraints` may use the `names`; with `groups` `subsample` draws whole groups.  With
+        `targets` categorical columns with many levels become numbers; these are added to the `mapper`, if
+        one is given, and trees do not split statistics that it already has.
         """
+        X = as_columns(X)
         if mapper is None:
             mask = categorical_mask(categorical, X.shape[1])
-            if sp.issparse(X):
-                X = sp.csc_array(X, copy=not X.has_canonical_format)
-                X.sum_duplicates()
-            else:
-                X = np.asarray(X, float)
             mapper = RowMapper(BinMapper.fit(X, space, self.max_bins, mask, n_threads))
-        return TreeSet(self, mapper, mapper.encode(X, n_threads), space, groups, names)
+        if targets is None:
+            return TreeSet(self, mapper, mapper.encode(X, n_threads), space, groups, names)
+        mapper, inputs, usable = mapper.with_statistics(X, targets, space, self.max_bins, n_threads)
+        return TreeSet(self, mapper, inputs, space, groups, names, usable)

@@ -286,8 +286,9 @@ class Pointwise(BoundLoss):
         return replace(self, y=self.y[rows], space=self.space.part(rows))
 
     def parts(self) -> Iterator[tuple[slice, Pointwise]]:
-        """Cut the rows into blocks."""
-        return ((rows, self.part(rows)) for rows in blocks(self.space.n_samples, self.n_outputs))
+        """Cut the rows into blocks; the objective itself where one block holds them all."""
+        found = list(blocks(self.space.n_samples, self.n_outputs))
+        return ((rows, self if len(found) == 1 else self.part(rows)) for rows in found)
 
     def losses(self, F: Array) -> tuple[Array, Array]:
         """Return the row losses and row-wise subgradients."""

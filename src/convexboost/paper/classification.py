@@ -114,6 +114,7 @@ def train(setting: Setting, callback: Callback) -> Curve:
         n_rounds=setting.weak_learners,
         max_weak_learners=setting.weak_learners,
         output="last",
+        early_stopping=False,
         categorical_features=list(data.categorical),
         callbacks=[callback],
     ).fit(X, y)

@@ -27,6 +27,7 @@ def train(algorithm: str, weak_learners: int, callback: Callback) -> Curve:
         n_rounds=weak_learners,
         max_weak_learners=weak_learners,
         output="last",
+        early_stopping=False,
         callbacks=[callback],
     ).fit(X, y)
     errors = {"train_error": _errors(model, X, y), "test_error": _errors(model, X_test, y_test)}

@@ -115,6 +115,7 @@ def train(
         n_rounds=weak_learners,
         max_weak_learners=weak_learners,
         output="last",
+        early_stopping=False,
         callbacks=[callback],
     ).fit(rows.X, rows.y, rows.qid)
     history = model.history_

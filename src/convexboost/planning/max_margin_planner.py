@@ -48,8 +48,8 @@ class MaxMarginPlanner(NamedParts, BaseEstimator):
     n_rounds : int, default=100
         The number of rounds.
     max_weak_learners : int or None, default=None
-        The largest number of weak learners in the model; None is no limit.  "repeated" trains t of them in
-        round t, the other algorithms one per round.
+        The largest number of weak learners to train; None is no limit.  "repeated" trains t of them in round
+        t, the other algorithms one per round.
     step : str or Step, default="auto"
         How far to go in a round: "constant", "inverse_sqrt", "inverse_time", "polyak", "adanorm",
         "line_search" or "refit"; a scale may follow ("inverse_sqrt:0.5").  "auto" is a decaying step that

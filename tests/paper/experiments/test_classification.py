@@ -42,6 +42,7 @@ def fitted(learner, algorithm, X, y, n=80, **options):
         n_rounds=n,
         max_weak_learners=n,
         output="last",
+        early_stopping=False,
         **options,
     ).fit(X, y)
 

@@ -214,7 +214,12 @@ def test_a_run_measures_what_it_says(small, algorithm):
     assert curve.facts["queries"] == [12, 12, 12]
     assert 1 <= curve.facts["distinct stumps"] <= 60
     model = ranking.ConvexBoostRanker(
-        learner="stump", algorithm=algorithm, n_rounds=60, max_weak_learners=60, output="last"
+        learner="stump",
+        algorithm=algorithm,
+        n_rounds=60,
+        max_weak_learners=60,
+        output="last",
+        early_stopping=False,
     ).fit(*small[0])
     rounds = set(spaced_rounds(curve["weak_learners"], ranking.MEASURED)) - {0}
     for name, held_out in (("vali", small[1]), ("test", small[2])):
