@@ -31,7 +31,7 @@ else
 endif
 
 test-part: $(VENV)/.test
-	$(PYTEST) -q -m "not slow" --doctest-modules tests/estimators/test_members.py tests/test_one_file.py src
+	$(PYTEST) -q -m "not slow" --doctest-modules tests/test_one_file.py src
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .
