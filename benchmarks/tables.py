@@ -12,7 +12,7 @@ others: development needs no test rows.  Nothing is chosen by the test rows, and
 
 --search tunes every library with the same trials.  --pareto fits one grid of rounds and rates, without early
 stopping, and draws loss against CPU seconds.  --memory measures the peak memory of each default fit in a
-process of its own.
+process of its own.  With --timeout a default fit that takes longer has failed, and the page says so.
 """
 
 from __future__ import annotations
@@ -241,10 +241,11 @@ def work(runs: Runs) -> None:
     todo = cells(arguments)
     for repeat in range(arguments.repeats):
         for cell in todo:
-            runs.make(spec_of(cell, arguments, repeat=repeat), apart=False)
+            spec = spec_of(cell, arguments, repeat=repeat)
+            runs.make(spec, apart=arguments.timeout is not None, timeout=arguments.timeout)
     for cell in todo:
         if arguments.memory:
-            runs.make(spec_of(cell, arguments, memory=True), apart=True)
+            runs.make(spec_of(cell, arguments, memory=True), apart=True, timeout=arguments.limit)
         if arguments.search:
             search(runs, cell)
         if arguments.pareto and in_picture(cell):
@@ -343,11 +344,14 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=N_TRIALS, help=f"of each search ({N_TRIALS})")
     parser.add_argument("--rounds", type=int, default=MAX_ROUNDS, help=f"of a trial at most ({MAX_ROUNDS})")
     parser.add_argument("--limit", type=float, default=LIMIT, help=f"seconds for a search ({LIMIT:g})")
+    parser.add_argument(
+        "--timeout", type=float, help="seconds for a default fit, which then has a process of its own (none)"
+    )
     parser.add_argument("--runs", type=Path, help="folder of the results of fits (build/tables)")
     parser.add_argument("--retry", action="store_true", help="try again what failed")
     parser.add_argument("--page", action="store_true", help="fit nothing: write the page of what is there")
     parser.add_argument("--summary", action="store_true", help="fit nothing: print the summary")
-    parser.set_defaults(threads=1, jobs=1, timeout=LIMIT, limit_rows=None, resamples=page.RESAMPLES)
+    parser.set_defaults(threads=1, jobs=1, limit_rows=None, resamples=page.RESAMPLES)
     parser.set_defaults(pareto_rounds=PARETO_ROUNDS, pareto_rates=PARETO_RATES)
     arguments = common.parse(parser, **QUICK)
     if arguments.child:
