@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: demo test test-slow lint bench clean
+.PHONY: demo test test-slow test-newer test-part lint bench clean
 
 demo: $(VENV)/.demo
 	$(BIN)/convexboost demo
@@ -19,6 +19,19 @@ test: $(VENV)/.test
 
 test-slow: $(VENV)/.test
 	$(PYTEST) -m slow tests
+
+# A part of the tests with a newer Python, in an environment of its own, where the machine has one.
+NEWER ?= $(firstword $(wildcard $(HOME)/.pyenv/versions/3.13*/bin/python) $(shell command -v python3.13))
+
+test-newer:
+ifeq ($(NEWER),)
+	@echo "there is no Python 3.13 on this machine: the tests with a newer Python were not run"
+else
+	$(MAKE) test-part PYTHON=$(NEWER) VENV=$(VENV)-newer
+endif
+
+test-part: $(VENV)/.test
+	$(PYTEST) -q -m "not slow" --doctest-modules tests/test_one_file.py src
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .
@@ -55,4 +68,4 @@ $(VENV)/.lint: $(VENV)/.demo
 	@touch $@
 
 clean:
-	rm -rf $(VENV)
+	rm -rf $(VENV) $(VENV)-newer

@@ -11,13 +11,7 @@ between machines (--part 1/4 ... --part 4/4, then the program again with all of 
 from __future__ import annotations
 
 import argparse
-import functools
-import hashlib
 import json
-import os
-import subprocess
-import sys
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -33,16 +27,13 @@ from accuracy_models import LIBRARIES, QUANTILES, RANKING, SQUARED, Rows
 from accuracy_page import DEFAULTS, TUNED, Row
 from accuracy_statistics import mean
 from common import note
+from runs import Runs, Spec
 
 N_TRIALS = 12
 MAX_ROUNDS = 1000  #: of a trial
 TIMEOUT = 1800.0  #: seconds for a fit
-#: What in the package no fit depends on.
-APART = ("cli", "displays", "experiments", "inspection", "planning", "datasets")
 QUICK = {"repeats": 1, "trials": 2, "rounds": 20, "rows": 200, "folds": 1, "jobs": 0}
 QUICK_ONLY = ("pendigits", "airfoil", "mq2008")
-
-Spec = dict[str, Any]  #: of a fit, all that its result depends on
 
 
 # -- one fit, in a process of its own --------------------------------------------------------------------
@@ -69,21 +60,13 @@ def _trial(
     library: models.Library, objective: str, setting: models.Setting, train: Rows, held: Rows
 ) -> dict[str, Any]:
     """Train until the validation loss stops improving; find the best number of rounds by each measure."""
-    model = library.fit(library.make(objective, setting, 0), train, held)
-    rounds, scores = stages(library.n_rounds(model)), []
-    for P in library.staged(model, held.X, rounds):
+
+    def score(P: np.ndarray) -> dict[str, float]:
         found = losses(objective, held, P)
-        scores.append([float(mean(found[m], weight_of(m, found))) for m in MEASURES[objective]])
-    best = np.argmin(np.nan_to_num(scores, nan=np.inf), axis=0)
-    return {
-        "scores": {m: scores[k][j] for j, (m, k) in enumerate(zip(MEASURES[objective], best, strict=True))},
-        "rounds": {m: rounds[k] for m, k in zip(MEASURES[objective], best, strict=True)},
-    }
+        return {m: float(mean(found[m], weight_of(m, found))) for m in MEASURES[objective]}
 
-
-def stages(last: int) -> list[int]:
-    """Return the numbers of rounds that are looked at, each a tenth larger than the one before."""
-    return sorted({*(int(n) for n in 1.1 ** np.arange(0, np.log(last) / np.log(1.1))), last})
+    model = library.fit(library.make(objective, setting, 0), train, held)
+    return models.best_rounds(library, model, held.X, score)
 
 
 # -- the work --------------------------------------------------------------------------------------------
@@ -112,86 +95,9 @@ def cells(only: list[str] | None, n_folds: int = 5) -> list[Cell]:
     ]
 
 
-class Runs:
-    """The results, kept in a folder; those that are missing are made."""
-
-    def __init__(self, arguments: argparse.Namespace) -> None:
-        self.folder, self.arguments = arguments.runs, arguments
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self.lock, self.seconds, self.planned = threading.Lock(), {}, {}  # type: ignore[var-annotated]
-        self.began = time.monotonic()
-
-    def path(self, spec: Spec) -> Path:
-        """Return the file of a result: its name says all that the result depends on."""
-        library = LIBRARIES[spec["library"]]
-        asked, of = library.objectives[spec["objective"]], version(library.package)
-        text = json.dumps({**spec, "asked": asked, "version": of}, sort_keys=True)
-        return self.folder / f"{hashlib.sha256(text.encode()).hexdigest()[:24]}.json"
-
-    def find(self, spec: Spec) -> dict[str, Any] | None:
-        """Return a result if it is there."""
-        path = self.path(spec)
-        return json.loads(path.read_text()) if path.exists() else None
-
-    def make(self, spec: Spec) -> dict[str, Any]:
-        """Return a result, made in a process of its own if it is not there (with --jobs 0, in this one)."""
-        known = self.find(spec)
-        if known is None or ("failed" in known and self.arguments.retry):
-            known = run(spec) if self.arguments.jobs == 0 else self._process(spec)
-            part = self.path(spec).with_suffix(f".{os.getpid()}.{threading.get_ident()}.part")
-            part.write_text(json.dumps({"spec": spec, **known}))
-            part.replace(self.path(spec))
-            self._tell(spec, known)
-        return known
-
-    def _process(self, spec: Spec) -> dict[str, Any]:
-        one = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "NUMBA", "OPENBLAS", "MKL")}
-        command = [sys.executable, str(Path(__file__).resolve()), "--child", json.dumps(spec)]
-        try:
-            done = subprocess.run(
-                command,
-                env={**os.environ, **one},
-                capture_output=True,
-                text=True,
-                check=True,
-                timeout=self.arguments.timeout,
-            )
-        except subprocess.TimeoutExpired:
-            return {"failed": f"not done in {self.arguments.timeout:g} s", "seconds": self.arguments.timeout}
-        except subprocess.CalledProcessError as error:
-            last = error.stderr.strip().splitlines()[-1:] or [f"exit status {error.returncode}"]
-            return {"failed": last[0], "seconds": 0.0}
-        return json.loads(done.stdout.strip().splitlines()[-1])
-
-    def _tell(self, spec: Spec, found: dict[str, Any]) -> None:
-        """Say what was done, and how long the rest will take if fits of a library are like those so far."""
-        with self.lock:
-            name = spec["library"]
-            self.seconds.setdefault(name, []).append(found["seconds"])
-            self.planned[name] = max(self.planned.get(name, 1) - 1, 0)
-            known = [s for seconds in self.seconds.values() for s in seconds]
-            left = sum(
-                count * float(np.mean(self.seconds.get(key, known))) for key, count in self.planned.items()
-            )
-        fold = "" if spec["fold"] is None else f" fold {spec['fold'] + 1}"
-        what = found.get("failed") or f"{found['seconds']:.1f} s"
-        left /= 60 * max(self.arguments.jobs, 1)
-        note(
-            f"{(time.monotonic() - self.began) / 60:.1f} min: {name}, {spec['set']}{fold}, "
-            f"{spec['objective']}{', trial' * spec['trial']}: {what} (about {left:.0f} min left)"
-        )
-
-
-@functools.cache
-def version(package: str) -> str:
-    """Return the version of a library; of ours, a checksum of the source."""
-    if package != "convexboost":
-        return common._version(package)
-    folder, total = common.ROOT / "src" / "convexboost", hashlib.sha256()
-    for path in sorted(folder.rglob("*.py")):
-        if path.relative_to(folder).parts[0].removesuffix(".py") not in APART:
-            total.update(path.read_bytes())
-    return total.hexdigest()[:12]
+def runs_of(arguments: argparse.Namespace) -> Runs:
+    """Return the results in the folder that was asked for."""
+    return Runs(arguments, run, Path(__file__).resolve(), LIBRARIES)
 
 
 def spec_of(
@@ -344,7 +250,7 @@ def main() -> None:
     known = {f"{library}:{name}" for library in LIBRARIES for names in SETS.values() for name in names}
     if unknown := set(arguments.without) - known:
         raise SystemExit(f"--without must name a library and a set, like LightGBM:letter, got {min(unknown)}")
-    runs = Runs(arguments)
+    runs = runs_of(arguments)
     if not arguments.page:
         do_all(runs, todo(arguments))
     if not arguments.part:

@@ -1,4 +1,7 @@
-"""The data sets of accuracy.py, what is measured on each, and the loss of every test example."""
+"""The data sets of accuracy.py, what is measured on each, and the loss of every test example.
+
+Ours is imported where it is needed: the memory of a peer is measured without it.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,6 @@ import pandas as pd
 from sklearn.model_selection import train_test_split
 
 from accuracy_models import ABSOLUTE, CLASSES, HIGH, LEVELS, LOW, QUANTILES, RANKING, SQUARED, Rows
-from convexboost import datasets
-from convexboost.metrics import disagreement, ndcg
 
 SETS = {
     CLASSES: ("letter", "pendigits", "satimage", "connect4"),
@@ -42,6 +43,8 @@ class Parts(NamedTuple):
 
 def parts(name: str, fold: int | None, limit: int | None) -> Parts:
     """Load a data set, for --quick the first `limit` rows of each part."""
+    from convexboost import datasets
+
     data = datasets.load(name)
     X: Any = data.X
     if data.categorical:
@@ -89,6 +92,8 @@ def _pinball(P: np.ndarray, y: np.ndarray, q: float) -> np.ndarray:
 
 def _query_losses(rows: Rows, P: np.ndarray) -> dict[str, np.ndarray]:
     """Return also the pairs of each query, by which the share in the wrong order is weighted."""
+    from convexboost.metrics import disagreement, ndcg
+
     wrong, gains, pairs = [], [], []
     for q in np.unique(rows.queries):
         which = rows.queries == q

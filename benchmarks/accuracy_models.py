@@ -6,7 +6,7 @@ defaults a library gets an empty setting; the settings of a search come from `tr
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, ClassVar, NamedTuple
 
@@ -71,6 +71,28 @@ def trials(library: Library, n_trials: int) -> list[dict[str, Any]]:
     return [library.translate(point) for point in points(n_trials)]
 
 
+def best_rounds(
+    library: Library,
+    model: Any,
+    X: Any,
+    score: Callable[[np.ndarray], Mapping[str, float]],
+    method: str = "predict",
+) -> dict[str, dict[str, Any]]:
+    """Return the least score of a trained model over its numbers of rounds, and where it is, by measure."""
+    rounds = stages(library.n_rounds(model))
+    found = [score(P) for P in library.staged(model, X, rounds, method)]
+    best = {m: int(np.argmin(np.nan_to_num([one[m] for one in found], nan=np.inf))) for m in found[0]}
+    return {
+        "scores": {m: found[k][m] for m, k in best.items()},
+        "rounds": {m: rounds[k] for m, k in best.items()},
+    }
+
+
+def stages(last: int) -> list[int]:
+    """Return the numbers of rounds that are looked at, each a tenth larger than the one before."""
+    return sorted({*(int(n) for n in 1.1 ** np.arange(0, np.log(last) / np.log(1.1))), last})
+
+
 # -- the libraries ---------------------------------------------------------------------------------------
 
 
@@ -104,11 +126,13 @@ class Library:
         """Return how many rounds were trained."""
         raise NotImplementedError
 
-    def predict(self, model: Any, X: Any) -> np.ndarray:
-        """Return classes, numbers or scores."""
-        return np.asarray(model.predict(X))
+    def predict(self, model: Any, X: Any, method: str = "predict") -> np.ndarray:
+        """Return classes, numbers or scores; with "predict_proba", the probability of each class."""
+        return np.asarray(getattr(model, method)(X))
 
-    def staged(self, model: Any, X: Any, rounds: Sequence[int]) -> Iterator[np.ndarray]:
+    def staged(
+        self, model: Any, X: Any, rounds: Sequence[int], method: str = "predict"
+    ) -> Iterator[np.ndarray]:
         """Yield the predictions after so many rounds, for increasing numbers of them."""
         raise NotImplementedError
 
@@ -156,7 +180,8 @@ class Ours(Library):
             of_fit["early_stopping"] = False
         if "rate" in options:
             of_fit["step"] = f"refit:{options.pop('rate')}"
-        of_fit["learner"] = Tree(**options)
+        if options:
+            of_fit["learner"] = Tree(**options)
         kind = kinds.get(objective, ConvexBoostRegressor)
         return kind(**self.objectives[objective], **of_fit, random_state=seed, n_jobs=1)
 
@@ -173,9 +198,11 @@ class Ours(Library):
         """Return how many rounds were trained."""
         return int(model.n_rounds_)
 
-    def staged(self, model: Any, X: Any, rounds: Sequence[int]) -> Iterator[np.ndarray]:
+    def staged(
+        self, model: Any, X: Any, rounds: Sequence[int], method: str = "predict"
+    ) -> Iterator[np.ndarray]:
         """Yield the predictions after so many rounds."""
-        yield from _pick(model.staged_predict(X), rounds)
+        yield from _pick(getattr(model, f"staged_{method}")(X), rounds)
 
 
 class OursHinge(Ours):
@@ -239,10 +266,12 @@ class LightGBM(Library):
         """Return how many rounds were trained."""
         return int(model.booster_.current_iteration())
 
-    def staged(self, model: Any, X: Any, rounds: Sequence[int]) -> Iterator[np.ndarray]:
+    def staged(
+        self, model: Any, X: Any, rounds: Sequence[int], method: str = "predict"
+    ) -> Iterator[np.ndarray]:
         """Yield the predictions after so many rounds."""
         for n in rounds:
-            yield model.predict(X, num_iteration=n)
+            yield getattr(model, method)(X, num_iteration=n)
 
 
 class XGBoost(Library):
@@ -296,10 +325,12 @@ class XGBoost(Library):
         """Return how many rounds were trained."""
         return int(model.get_booster().num_boosted_rounds())
 
-    def staged(self, model: Any, X: Any, rounds: Sequence[int]) -> Iterator[np.ndarray]:
+    def staged(
+        self, model: Any, X: Any, rounds: Sequence[int], method: str = "predict"
+    ) -> Iterator[np.ndarray]:
         """Yield the predictions after so many rounds."""
         for n in rounds:
-            yield model.predict(X, iteration_range=(0, n))
+            yield getattr(model, method)(X, iteration_range=(0, n))
 
 
 class CatBoost(Library):
@@ -346,21 +377,22 @@ class CatBoost(Library):
         import catboost
 
         queries = None if rows.qid is None else rows.queries
-        return catboost.Pool(_whole(rows.X), rows.y, group_id=queries, cat_features=_categorical(rows.X))
+        return catboost.Pool(_words(rows.X), rows.y, group_id=queries, cat_features=_categorical(rows.X))
 
     def n_rounds(self, model: Any) -> int:
         """Return how many rounds were trained."""
         return int(model.tree_count_)
 
-    def predict(self, model: Any, X: Any) -> np.ndarray:
-        """Return classes, numbers or scores: classes come as a column."""
-        P = np.asarray(model.predict(_whole(X)))
-        return P[:, 0] if P.ndim == 2 and P.shape[1] == 1 else P
+    def predict(self, model: Any, X: Any, method: str = "predict") -> np.ndarray:
+        """Return classes, numbers, scores or probabilities: classes come as a column."""
+        return _without_column(getattr(model, method)(_words(X)))
 
-    def staged(self, model: Any, X: Any, rounds: Sequence[int]) -> Iterator[np.ndarray]:
+    def staged(
+        self, model: Any, X: Any, rounds: Sequence[int], method: str = "predict"
+    ) -> Iterator[np.ndarray]:
         """Yield the predictions after so many rounds."""
         for n in rounds:
-            yield np.asarray(model.predict(_whole(X), ntree_end=n)).ravel()
+            yield _without_column(getattr(model, method)(_words(X), ntree_end=n))
 
 
 class HistGradientBoosting(Library):
@@ -405,9 +437,11 @@ class HistGradientBoosting(Library):
         """Return how many rounds were trained."""
         return int(model.n_iter_)
 
-    def staged(self, model: Any, X: Any, rounds: Sequence[int]) -> Iterator[np.ndarray]:
+    def staged(
+        self, model: Any, X: Any, rounds: Sequence[int], method: str = "predict"
+    ) -> Iterator[np.ndarray]:
         """Yield the predictions after so many rounds."""
-        yield from _pick(model.staged_predict(X), rounds)
+        yield from _pick(getattr(model, f"staged_{method}")(X), rounds)
 
 
 OURS = (OursHinge(), OursSoftmax(), Ours())
@@ -436,9 +470,15 @@ def _categorical(X: Any) -> list[Any]:
     return list(X.select_dtypes("category").columns) if isinstance(X, pd.DataFrame) else []
 
 
-def _whole(X: Any) -> Any:
-    """Return categories as whole numbers."""
-    return X.astype(dict.fromkeys(names, int)) if (names := _categorical(X)) else X
+def _words(X: Any) -> Any:
+    """Return categories as words, a missing one as the word "nan"."""
+    words = {c: X[c].astype(object).where(X[c].notna(), "nan").astype(str) for c in _categorical(X)}
+    return X.assign(**words) if words else X
+
+
+def _without_column(P: Any) -> np.ndarray:
+    P = np.asarray(P)
+    return P[:, 0] if P.ndim == 2 and P.shape[1] == 1 else P
 
 
 def _pick(stages: Iterator[np.ndarray], rounds: Sequence[int]) -> Iterator[np.ndarray]:

@@ -231,7 +231,7 @@ def method(arguments: argparse.Namespace) -> str:
                 seeds=arguments.repeats,
                 default_seeds=arguments.default_seeds,
                 trials=arguments.trials,
-                space=_space(),
+                space=space(),
                 rows=MAX_TUNING_ROWS,
                 rounds=arguments.rounds,
                 patience=models.PATIENCE,
@@ -250,7 +250,8 @@ def method(arguments: argparse.Namespace) -> str:
     )
 
 
-def _space() -> str:
+def space() -> str:
+    """Return what is searched, and between which ends."""
     return "; ".join(
         f"{name} {number(low)} to {number(high)}{' (log)' * log}"
         for name, (low, high, log) in models.SPACE.items()

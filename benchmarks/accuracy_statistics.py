@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,8 @@ from common import geometric_mean
 
 RESAMPLES = 2000
 LEVEL = 0.95
+CLIP = (0.8, 1.25)  #: of a ratio that goes into a mean
+TINY = 1e-6  #: a loss below it counts as this much
 
 
 @dataclass(frozen=True)
@@ -36,14 +38,37 @@ def mean(losses: np.ndarray, weight: np.ndarray) -> np.ndarray:
     return weight @ losses / weight.sum()
 
 
+def redraws(n: int, resamples: int = RESAMPLES, seed: int = 0) -> Iterator[np.ndarray]:
+    """Yield how often each of n examples is in a resample: the same for all models."""
+    rng = np.random.default_rng(seed)
+    for _ in range(resamples):
+        yield np.bincount(rng.integers(n, size=n), minlength=n)
+
+
 def bootstrap(
     losses: np.ndarray, weight: np.ndarray, resamples: int = RESAMPLES, seed: int = 0
 ) -> np.ndarray:
-    """Return the measures of resampled test examples, (resamples, models): the same examples for all."""
-    rng, n = np.random.default_rng(seed), len(losses)
+    """Return the measures of resampled test examples, (resamples, models)."""
     columns = np.column_stack([weight, weight[:, None] * losses])
-    sums = np.array([np.bincount(rng.integers(n, size=n), minlength=n) @ columns for _ in range(resamples)])
+    sums = np.array([counts @ columns for counts in redraws(len(losses), resamples, seed)])
     return sums[:, 1:] / sums[:, :1]
+
+
+def one_minus_auc(label: np.ndarray, score: np.ndarray) -> Callable[[np.ndarray], float]:
+    """Return the share of wrongly ordered pairs as a function of how often each example counts.
+
+    A tie counts half; NaN where a class is absent.
+    """
+    place = np.unique(score, return_inverse=True)[1]
+
+    def share(counts: np.ndarray) -> float:
+        positive = np.bincount(place, counts * (label == 1))
+        negative = np.bincount(place, counts * (label == 0))
+        above = negative.sum() - np.cumsum(negative)
+        pairs = positive.sum() * negative.sum()
+        return float(positive @ (above + negative / 2) / pairs) if pairs else np.nan
+
+    return share
 
 
 def compare(
@@ -55,26 +80,36 @@ def compare(
 ) -> Outcome:
     """Compare the losses of two models on the same test examples."""
     losses = np.column_stack([ours, peer])
-    drawn, tails = bootstrap(losses, weight, resamples), [(1 - level) / 2, (1 + level) / 2]
+    return outcome(mean(losses, weight), bootstrap(losses, weight, resamples), level)
+
+
+def outcome(values: np.ndarray, drawn: np.ndarray, level: float = LEVEL) -> Outcome:
+    """Compare two models by a measure of theirs (ours first) and by its values on resamples."""
+    tails = [(1 - level) / 2, (1 + level) / 2]
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = float(np.divide(*mean(losses, weight)))
+        ratio = float(np.divide(*values))
         ratios = drawn[:, 0] / drawn[:, 1]
     low, high = np.quantile(ratios[np.isfinite(ratios)], tails) if np.isfinite(ratios).any() else (0, np.inf)
     # The difference, not the ratio, decides: it is there where a peer makes no error at all.
-    least, most = np.quantile(drawn[:, 0] - drawn[:, 1], tails)
+    least, most = np.nanquantile(drawn[:, 0] - drawn[:, 1], tails)
     return Outcome(ratio, float(low), float(high), bool(least > 0), bool(most < 0))
 
 
-def ranks(values: Mapping[str, float]) -> dict[str, float]:
+def clipped(ours: float, peer: float) -> float:
+    """Return ours / peer, at least 0.8 and at most 1.25, so that no single row decides a mean."""
+    return float(np.clip(max(ours, TINY) / max(peer, TINY), *CLIP))
+
+
+def ranks(values: Mapping[str, float], ties: str = "average") -> dict[str, float]:
     """Return the rank of each model in a row, 1 for the least loss; ties share theirs."""
-    return dict(zip(values, map(float, rankdata(list(values.values()))), strict=True))
+    return dict(zip(values, map(float, rankdata(list(values.values()), method=ties)), strict=True))
 
 
-def mean_ranks(rows: Sequence[Mapping[str, float]]) -> dict[str, float]:
+def mean_ranks(rows: Sequence[Mapping[str, float]], ties: str = "average") -> dict[str, float]:
     """Return the mean rank of each model over the rows in which it has a value."""
     found: dict[str, list[float]] = {}
     for row in rows:
-        for name, rank in ranks(row).items():
+        for name, rank in ranks(row, ties).items():
             found.setdefault(name, []).append(rank)
     return {name: float(np.mean(values)) for name, values in found.items()}
 

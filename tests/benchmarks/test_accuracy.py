@@ -180,7 +180,7 @@ def test_all_libraries_search_the_same_points_within_the_space(bench):
 
 def test_the_numbers_of_rounds_that_are_looked_at_end_with_the_last(bench):
     for last in (1, 2, 7, 1000):
-        found = bench.accuracy.stages(last)
+        found = bench.accuracy_models.stages(last)
         assert found == sorted(set(found))
         assert (found[0], found[-1]) == (1, last)
 
@@ -207,7 +207,7 @@ def test_what_is_left_out_is_not_run_and_counts_as_failed(bench, tmp_path):
     left = {(cell.library, cell.set) for cell, _ in bench.accuracy.todo(without)}
     everything = {(cell.library, cell.set) for cell, _ in bench.accuracy.todo(arguments(tmp_path))}
     assert everything - left == {("CatBoost", "letter")}
-    runs = bench.accuracy.Runs(without)
+    runs = bench.accuracy.runs_of(without)
     (row,) = bench.accuracy.collect(runs, "tuned", ["classes"], ["letter"])
     assert row.failed == {"CatBoost": "left out (--without)"}
     assert "CatBoost" not in row.missing
@@ -226,7 +226,7 @@ def test_a_result_is_made_once_and_the_best_trial_is_refitted_with_every_seed(be
 
     monkeypatch.setattr(accuracy, "run", run)
     cell = accuracy.Cell("any", "classes", None, "LightGBM")
-    runs = accuracy.Runs(arguments(tmp_path))
+    runs = accuracy.runs_of(arguments(tmp_path))
     for _ in range(2):
         accuracy.work(cell, "tuned", runs)
         assert [spec["trial"] for spec in made] == [True, True, False, False]
@@ -238,12 +238,12 @@ def test_a_result_is_made_once_and_the_best_trial_is_refitted_with_every_seed(be
 
 def test_a_fit_that_takes_too_long_has_failed_until_it_is_tried_again(bench, tmp_path, monkeypatch):
     accuracy = bench.accuracy
-    runs = accuracy.Runs(arguments(tmp_path, jobs=1, timeout=0.01))
+    runs = accuracy.runs_of(arguments(tmp_path, jobs=1, timeout=0.01))
     cell = accuracy.Cell("airfoil", "squared", None, "LightGBM")
     (spec,) = accuracy.default_specs(cell, runs.arguments)
     assert runs.make(spec)["failed"] == "not done in 0.01 s"
     monkeypatch.setattr(accuracy, "run", lambda spec: {"losses": {}, "seconds": 0.0})
-    again = accuracy.Runs(arguments(tmp_path))
+    again = accuracy.runs_of(arguments(tmp_path))
     assert "failed" in again.make(spec)
     again.arguments.retry = True
     assert "failed" not in again.make(spec)

@@ -29,6 +29,7 @@ PROGRAMS = (
     "custom_loss",
     "network_edge",
     "accuracy",
+    "tables",
     "cuts",
 )
 
