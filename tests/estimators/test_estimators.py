@@ -120,7 +120,7 @@ def test_get_params_set_params_clone():
             "residual_decay",
             "envelope",
         ),
-        *("accuracy", "l2", "early_stopping", "validation_fraction", "n_iter_no_change"),
+        *("accuracy", "l2", "early_stopping", "validation_fraction", "n_iter_no_change", "scoring"),
         *("certificate", "stop_when_gap_below"),
         *("categorical_features", "random_state", "n_jobs", "callbacks", "verbose"),
     }

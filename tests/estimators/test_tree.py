@@ -220,13 +220,13 @@ def test_weight_two_is_the_row_twice(loss, splits):
 AUTO = {  # (estimator, loss): (envelope, splits, leaves)
     (ConvexBoostRegressor, "half_squared"): (0.0, "best", 31),
     (ConvexBoostRegressor, "huber"): (0.0, "best", 31),
-    (ConvexBoostRegressor, "absolute"): (10.0, "random", 31),
-    (ConvexBoostRegressor, "quantile:0.9"): (10.0, "random", 31),
-    (ConvexBoostRegressor, "quantiles"): (10.0, "random", 31),
-    (ConvexBoostClassifier, "hinge"): (3.0, "random", 64),
-    (ConvexBoostClassifier, "multiclass_hinge"): (3.0, "random", 64),
-    (ConvexBoostClassifier, "logistic"): (0.0, "random", 64),
-    (ConvexBoostClassifier, "softmax"): (0.0, "random", 64),
+    (ConvexBoostRegressor, "absolute"): (10.0, "best", 31),
+    (ConvexBoostRegressor, "quantile:0.9"): (10.0, "best", 31),
+    (ConvexBoostRegressor, "quantiles"): (10.0, "best", 31),
+    (ConvexBoostClassifier, "hinge"): (3.0, "random", 31),
+    (ConvexBoostClassifier, "multiclass_hinge"): (3.0, "random", 31),
+    (ConvexBoostClassifier, "logistic"): (0.0, "random", 31),
+    (ConvexBoostClassifier, "softmax"): (0.0, "random", 31),
 }
 
 

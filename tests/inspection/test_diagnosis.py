@@ -440,9 +440,10 @@ def test_stumps_are_too_weak_for_xor(algorithm):
 def test_memorising_is_called_overfitting():
     X, y = load_diabetes(return_X_y=True)
     rows = {"X_val": X[300:], "y_val": y[300:]}
-    last = regressor("absolute", "additive", output="last").fit(X[:300], y[:300], **rows)
+    one_run = {"early_stopping": False}
+    last = regressor("absolute", "additive", output="last", **one_run).fit(X[:300], y[:300], **rows)
     assert last.diagnose().rules == {"overfitting"}
-    best = regressor("absolute", "additive").fit(X[:300], y[:300], **rows)
+    best = regressor("absolute", "additive", early_stopping="auto").fit(X[:300], y[:300], **rows)
     assert best.diagnose().rules == set()
     X, y = FRIEDMAN
     healthy = regressor(algorithm="naive", output="last").fit(X[:700], y[:700], X_val=X[700:], y_val=y[700:])
