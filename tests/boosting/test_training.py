@@ -533,3 +533,27 @@ def test_more_rounds_or_the_same_step_written_otherwise_is_no_other_run():
 def test_what_is_no_state_is_refused(state):
     with pytest.raises(ValueError, match=r"`state` must be what `Training.state` returned, got"):
         training().restore(state)
+
+
+def test_members_share_a_mapper():
+    from convexboost.boosting.member import Problem
+    from convexboost.boosting.options import Options
+
+    space, y = FunctionSpace.of(N), X[:, 0]
+    problems = [Problem(Absolute().bind(y, space), Stump().bind(X, space)) for _ in range(2)]
+    with pytest.raises(ValueError, match="must share a mapper"):
+        Training.of_several(problems, Options(n_rounds=2))
+    with pytest.raises(ValueError, match="`problems` must not be empty"):
+        Training.of_several([], Options(n_rounds=2))
+
+
+def test_the_mean_of_members_that_rescale():
+    """Dual averaging rescales in every round: the packed sum has each hypothesis once."""
+    from convexboost import ConvexBoostRegressor
+
+    model = ConvexBoostRegressor(
+        learner="stump", algorithm="dual_averaging", n_rounds=30, n_iter_no_change=30, output="last"
+    ).fit(X, X[:, 0])
+    assert len({id(h) for _, h in model.model_.terms}) < len(model.model_.terms)
+    *_, last = model.staged_predict(X)
+    np.testing.assert_allclose(model.predict(X), last, rtol=1e-9, atol=1e-12)

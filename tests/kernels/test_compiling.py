@@ -5,6 +5,7 @@ import pty
 import subprocess
 import sys
 
+import numba
 import pytest
 
 from convexboost.kernels.compiling import NOTICE
@@ -82,3 +83,10 @@ def _read(terminal):
         return os.read(terminal, 1000)
     except OSError:
         return b""
+
+
+def test_other_peoples_functions_compile():
+    """A function made by `exec` has no module; the listener of the notice hears of it all the same."""
+    names: dict[str, object] = {}
+    exec("def add(x):\n    return x + 1", names)
+    assert numba.njit(names["add"])(1) == 2

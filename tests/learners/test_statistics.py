@@ -259,3 +259,22 @@ def test_a_model_is_certified_on_the_statistics_of_new_rows():
     hypotheses = Tree().bind(X, FunctionSpace.of(len(y)), mapper=mapper)
     np.testing.assert_array_equal(hypotheses.inputs.codes, mapper.prepare(X).codes)
     assert hypotheses.usable.tolist() == [0, 1, 2, 3]
+
+
+def test_rows_of_a_group_are_in_one_part():
+    """Their gradients add up to 0: in different parts they would tell each other's targets."""
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(200), 10)
+    X = np.column_stack([groups % 100, rng.normal(size=2000)]).astype(float)
+    G = rng.normal(size=(2000, 1))
+    G -= np.repeat(G.reshape(200, 10).mean(axis=1), 10)[:, None]
+    H = Tree().bind(X, FunctionSpace.of(2000), [0], targets=G, groups=groups)
+    codes = np.asarray(H.inputs.columns[-1], float)
+    assert abs(np.corrcoef(codes, G[:, 0])[0, 1]) < 0.1
+
+
+def test_large_targets_of_several_outputs():
+    rng = np.random.default_rng(0)
+    X, G = np.column_stack([np.arange(400) % 20, rng.normal(size=400)]), 1e200 * rng.normal(size=(400, 3))
+    statistics = Tree().bind(X, FunctionSpace.of(400), [0], targets=G).mapper.statistics
+    assert len(statistics) == 3

@@ -11,6 +11,7 @@ import reprlib
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, fields
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -212,6 +213,13 @@ class Training:
         return training
 
     def _begin(self, problems: Sequence[Problem], options: Options, callbacks: Sequence[Callback]) -> None:
+        if not problems:
+            raise ValueError("`problems` must not be empty")
+        mappers = [problem.hypotheses.mapper for problem in problems]
+        if not all(new.extends(old) for old, new in pairwise(mappers)):
+            raise ValueError(
+                "`problems` must share a mapper: the learner's `bind` must use the `mapper` that it is given"
+            )
         if len(problems) > 1 and options.certifies:
             raise ValueError(f"a certificate is of one problem, got {len(problems)}")
         self.options, self.callbacks = options, callbacks

@@ -126,6 +126,13 @@ class Mapper(ABC):
     def prepare(self, X: Any) -> PreparedInputs:
         """Return X as hypotheses read it, with the number of threads that may work on it."""
 
+    def extends(self, other: Mapper) -> bool:
+        """Return whether hypotheses of the other mapper mean the same with this one.
+
+        By default the same mapper does, and one of the same kind without anything that it has learned.
+        """
+        return self is other or (type(self) is type(other) and not vars(self))
+
     @property
     def n_hypotheses(self) -> float:
         """Return how many hypotheses with different keys these inputs allow; infinity: not known."""

@@ -162,7 +162,9 @@ class BaseConvexBoost(EstimatorInput):
         """Let the learner meet the inputs, and the gradient at the `start` where it asks for it."""
         learner, categorical = settled.settled_learner, np.flatnonzero(self._columns.categorical)
         targets = None
-        if learner.uses_targets and len(categorical) and start is not None:
+        # A certificate is about the objective at the inputs themselves.
+        may = learner.uses_targets and not settled.options.certifies
+        if may and len(categorical) and start is not None:
             targets = objective.scores(None, start, rows.offset).gradient().values
         whole = self._has_whole_groups(rows, settled.loss)
         return learner.bind(

@@ -52,9 +52,11 @@ class Judge:
         if not np.isfinite(F).all():
             return math.nan
         self._F, constant = F, not np.ptp(F, axis=0).any()
-        with warnings.catch_warnings():
-            if constant:
+        if constant:
+            with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UndefinedMetricWarning)
+                value = self._value()
+        else:
             value = self._value()
         if math.isnan(value) and not constant:
             raise ValueError(f"`scoring`={self._name} is NaN on the validation rows{self._one_class()}")
@@ -68,6 +70,7 @@ class Judge:
                 f"`scoring`={self._name} cannot be computed on the validation rows{self._one_class()}: "
                 f"{error}"
             ) from error
+        value = value.item() if isinstance(value, np.ndarray) and value.size == 1 else value
         if not isinstance(value, Real):
             raise ValueError(f"`scoring`={self._name} must return a number, got {shown(value)}")
         return float(value)

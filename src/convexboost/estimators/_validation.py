@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
 from convexboost.core.space import Array, FunctionSpace
-from convexboost.kernels.hashing import Fingerprints, fingerprints, hash_entries, scramble
+from convexboost.kernels.hashing import Fingerprints, fingerprints, fingerprints_of_groups, scramble
 
 N_FOLDS = 3
 #: With fewer different rows, or groups, validation is too noisy.
@@ -42,11 +42,8 @@ def folds_of_groups(X: Any, groups: Any, counts: NDArray[np.bool_]) -> Array | N
 
     `groups` are numbered; `counts` says which have something to validate with.
     """
-    row, n_groups = fingerprints(X), int(groups.max()) + 1
-    _, distinct = np.unique(row + hash_entries(groups + 1.0, np.array([X.shape[1]])), return_index=True)
-    content = np.zeros(n_groups, np.uint64)
-    np.add.at(content, groups[distinct], row[distinct])  # distinct rows: one of weight 2 is the row twice
-    found, copy_of = np.unique(content, return_inverse=True)  # copies of a group stay together
+    # Copies of a group stay together.
+    found, copy_of = np.unique(fingerprints_of_groups(X, groups), return_inverse=True)
     share = deal(found)[0][:, copy_of]
     share[:, ~counts] = 0.0
     enough = len(np.unique(copy_of[counts])) >= MIN_GROUPS and share.any(axis=1).all()

@@ -75,10 +75,10 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
         validation loss.  Training stops when that loss has not improved for `n_iter_no_change` rounds, or
         when the members together have trained `max_weak_learners`.
         Rows with equal inputs are dealt to the folds in turn, and a row of weight w like w copies.  The rows
-        of a query stay together, and those of a group where the loss compares rows of a group.  The members
-        of a class that would be missing in a training part are always trained on.  There is one run of
-        `n_rounds` rounds, without folds, with certificates, output="average", a loss whose rows cannot be
-        parted (`splits_rows`), or fewer than 30 different rows (20 groups).
+        of a query stay together, and those of a group where the loss compares rows of a group.  The rows of a
+        class that would be missing in a training part are always trained on.  There is one run of `n_rounds`
+        rounds, without folds, with certificates, output="average", a loss whose rows cannot be parted
+        (`splits_rows`), `max_weak_learners` below 3, or fewer than 30 different rows (20 groups).
         "auto" with `X_val` given to `fit`: no folds; stop when the loss on these rows has not improved for
         `n_iter_no_change` rounds, and keep the best round.
         True: the same with `X_val`; without, hold out `validation_fraction` of the rows (of the queries, in a

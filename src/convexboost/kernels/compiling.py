@@ -57,7 +57,9 @@ class _Notice(Listener):
     was_given = False
 
     def on_start(self, event: Event) -> None:
-        ours = event.data["dispatcher"].py_func.__module__.startswith("convexboost.")
+        # The listener hears of other people's functions too, which may have no module.
+        module = getattr(event.data["dispatcher"].py_func, "__module__", None) or ""
+        ours = module.startswith("convexboost.")
         if ours and not self.was_given and sys.stderr is not None and sys.stderr.isatty():
             self.was_given = True
             print(NOTICE, file=sys.stderr, flush=True)

@@ -84,6 +84,15 @@ def fingerprints(X: Any, n_threads: int = 1) -> Fingerprints:
     return out
 
 
+def fingerprints_of_groups(X: Any, groups: Any, n_threads: int = 1) -> Fingerprints:
+    """Return a number per group of rows, numbered from 0: that of its distinct rows, in any order."""
+    row = fingerprints(X, n_threads)
+    _, distinct = np.unique(row + hash_entries(groups + 1.0, np.array([X.shape[1]])), return_index=True)
+    out = np.zeros(int(groups.max()) + 1, np.uint64)
+    np.add.at(out, groups[distinct], row[distinct])  # distinct rows: one of weight 2 is the row twice
+    return out
+
+
 def hash_entries(values: Any, column: Any) -> Fingerprints:
     """Return a number for each entry of a matrix; 0 for zeros, which a sparse matrix leaves out."""
     bits = np.where(np.isnan(values), np.nan, values).astype(float, copy=False).view(np.uint64)

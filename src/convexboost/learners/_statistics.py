@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from convexboost.core.space import Array, FunctionSpace
 from convexboost.core.text import brief
-from convexboost.kernels.hashing import fingerprints, scramble
+from convexboost.kernels.hashing import fingerprints, fingerprints_of_groups, scramble
 from convexboost.learners._bins import Codes, Column, dense_column
 
 #: Columns with more levels are replaced by statistics; cuts between few levels do not fit noise.
@@ -91,6 +91,7 @@ class _Sums:
         if self.gradients.shape[2] == 1:
             return np.ones((1, 1))
         total, rows = self.gradients.sum(axis=1), self.rows.sum(axis=1)
+        total = total / max(np.abs(total).max(), 1e-300)
         size, vectors = np.linalg.eigh(total.T @ (total / (rows + PRIOR_ROWS)[:, None]))
         found = vectors[:, ::-1][:, :MOST_DIRECTIONS]
         found = found[:, size[::-1][:MOST_DIRECTIONS] >= LEAST_SHARE * size[-1]]
@@ -117,19 +118,21 @@ class _Sums:
 
 
 def level_statistics(
-    X: Any, columns: Sequence[int], targets: Array, space: FunctionSpace, max_bins: int
+    X: Any, columns: Sequence[int], targets: Array, space: FunctionSpace, max_bins: int, groups: Any = None
 ) -> tuple[list[LevelStatistic], list[Codes]]:
     """Return statistics of categorical columns for new rows, and their bins in the training rows.
 
     `targets` are gradients, (n_samples, n_outputs), at the constant where training begins.  A column whose
-    levels do not differ has no statistics.
+    levels do not differ has no statistics.  With `groups` the rows of a group are in one part: their
+    gradients may add up to 0, and would then tell each other's targets.
     """
     statistics: list[LevelStatistic] = []
     codes: list[Codes] = []
     if len(columns) == 0:
         return statistics, codes
     G = targets - space.exact_mean(targets).columns()
-    part = (scramble(fingerprints(X)) % np.uint64(N_PARTS)).astype(np.int64)
+    content = fingerprints(X) if groups is None else fingerprints_of_groups(X, groups)[groups]
+    part = (scramble(content) % np.uint64(N_PARTS)).astype(np.int64)
     for j in columns:
         levels, level = np.unique(
             dense_column(X, j), return_inverse=True

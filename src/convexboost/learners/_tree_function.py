@@ -255,8 +255,14 @@ class RowMapper(Mapper):
         found = [s.encode(dense_column(X, s.source)) for s in self.statistics]
         return RowCodes.of(np.stack([*columns, *found]) if found else columns, n_threads)
 
+    def extends(self, other: Mapper) -> bool:
+        """Return whether it has the bins of the other mapper, and its statistics first."""
+        if not isinstance(other, RowMapper):
+            return False
+        return self.bins is other.bins and self.statistics[: len(other.statistics)] == other.statistics
+
     def with_statistics(
-        self, X: Any, targets: Array, space: FunctionSpace, max_bins: int, n_threads: int
+        self, X: Any, targets: Array, space: FunctionSpace, max_bins: int, n_threads: int, groups: Any = None
     ) -> tuple[RowMapper, RowCodes, NDArray[np.int64]]:
         """Add statistics of the columns with many levels; return also the bins of these training rows.
 
@@ -265,7 +271,7 @@ class RowMapper(Mapper):
         """
         inputs, columns = self.encode(X, n_threads), self.bins.columns
         many = [j for j, c in enumerate(columns) if c.n_categories > min(MOST_LEVELS, max_bins)]
-        statistics, codes = level_statistics(X, many, targets, space, max_bins)
+        statistics, codes = level_statistics(X, many, targets, space, max_bins, groups)
         replaced = {s.source for s in statistics}
         usable = [j for j in range(len(columns)) if j not in replaced]
         usable += range(self.n_columns, self.n_columns + len(statistics))

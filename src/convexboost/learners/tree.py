@@ -35,6 +35,8 @@ class Tree(Learner):
     determines all inputs, and categories are not rare, it is the mean of all its rows.  Categories that were
     not seen in training have the mean of all rows; missing values go to the better side.  A loss with several
     outputs has up to three such numbers for a column, along the directions in which the means differ most.
+    The objective in training is that at the numbers of the other parts: at the training rows predictions
+    have another one.
 
     Parameters
     ----------
@@ -201,5 +203,5 @@ class Tree(Learner):
             mapper = RowMapper(BinMapper.fit(X, space, self.max_bins, mask, n_threads))
         if targets is None:
             return TreeSet(self, mapper, mapper.encode(X, n_threads), space, groups, names)
-        mapper, inputs, usable = mapper.with_statistics(X, targets, space, self.max_bins, n_threads)
+        mapper, inputs, usable = mapper.with_statistics(X, targets, space, self.max_bins, n_threads, groups)
         return TreeSet(self, mapper, inputs, space, groups, names, usable)
