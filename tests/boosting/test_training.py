@@ -548,7 +548,7 @@ def test_members_share_a_mapper():
 
 
 def test_the_mean_of_members_that_rescale():
-    """Dual averaging rescales in every round: the packed sum has each hypothesis once."""
+    """Dual averaging rescales in every round: earlier terms take part in later ones."""
     from convexboost import ConvexBoostRegressor
 
     model = ConvexBoostRegressor(

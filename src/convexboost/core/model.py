@@ -76,10 +76,7 @@ class AdditiveModel:
 
     def collapse(self) -> list[Term]:
         """Return the model without its history, terms merged where they can be."""
-        weights: dict[int, Term] = {}  # rounds that rescale the members of a mean repeat their terms
-        for weight, h in self.terms:
-            weights[id(h)] = (weight + weights[id(h)][0] if id(h) in weights else weight, h)
-        return [(weight * self.multipliers[-1], h) for weight, h in merge(list(weights.values()))]
+        return [(weight * self.multipliers[-1], h) for weight, h in merge(self.terms)]
 
     def _sum(self) -> list[Packed]:
         """Return the sum of the terms, packed once for all calls; threads that pack it twice do no harm."""
