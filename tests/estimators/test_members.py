@@ -514,3 +514,8 @@ def test_no_event_left_after_holding_out(loss):
     for seed in range(12):
         model = make(ConvexBoostRegressor, loss=loss, n_rounds=3, early_stopping=True, random_state=seed)
         assert np.isfinite(model.fit(A, y).predict(A)).all()
+
+
+def test_scoring_is_not_ignored_silently():
+    with pytest.warns(UserWarning, match="`scoring`='r2' is not used: there are too few different rows"):
+        make(ConvexBoostRegressor, scoring="r2", n_rounds=3).fit(X[:25], Y[:25])

@@ -69,6 +69,13 @@ class BaseConvexBoost(EstimatorInput):
         parts = self._parts(data, settled) if settled.cross_fits else None
         options = settled.options
         if parts is None:
+            if settled.cross_fits and not self._is_named("scoring", "loss"):
+                warnings.warn(
+                    f"`scoring`={self.scoring!r} is not used: there are too few different rows or groups to "
+                    "hold some out; give `X_val` and `y_val`",
+                    UserWarning,
+                    stacklevel=3,
+                )
             problems = [self._problem(settled, objective, data)]
         else:
             problems = self._members(settled, objective, data, parts)
