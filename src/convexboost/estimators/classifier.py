@@ -246,9 +246,9 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
         """Fit to class labels of any kind.
 
         `offset` is a fixed score per row and class; per row where two classes have one score, as with all
-        losses but "multiclass_hinge", affine maps and learner="class_stump".  Training then starts from it, not from the best constant, and
-        predictions are what was learned on top of it.  `groups` is a label per row, for losses that know
-        groups.
+        losses but "multiclass_hinge", affine maps and learner="class_stump".  Training then starts from it,
+        not from the best constant, and predictions are what was learned on top of it.  `groups` is a label
+        per row, for losses that know groups.
 
         Rows to validate on are given as `X_val`, `y_val`, with `sample_weight_val`, `offset_val` and
         `groups_val` where needed.  Training stops by them unless early_stopping=False.
