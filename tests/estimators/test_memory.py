@@ -1,5 +1,6 @@
 """What a fit allocates for each row, on top of X and y."""
 
+import gc
 import tracemalloc
 
 import numpy as np
@@ -11,7 +12,7 @@ from convexboost.learners.stump import Stump
 FEATURES, CLASSES = 50, 5
 SCORES = 8 * CLASSES
 #: The codes, the scores and a little (weights, row losses), three quarters more.
-STUMPS = 2.0 * (FEATURES + SCORES + 16)
+STUMPS = 1.75 * (FEATURES + SCORES + 16)
 #: Codes, by rows and by columns; scores, subgradient and Δ, scores and subgradient that a refit tries, an
 #: envelope's gradient; Δ in whole numbers of 32 bits; a few numbers.
 TREES = 1.5 * (2 * FEATURES + 6 * SCORES + 4 * CLASSES + 32)
@@ -26,6 +27,7 @@ def peak(loss, learner, n_samples, **options):
     X, y = rng.random((n_samples, FEATURES)), rng.integers(0, CLASSES, n_samples)
     # One thread: how many threads hold a block of rows, of fixed size, at the same time is chance.
     model = ConvexBoostClassifier(loss, learner, n_rounds=4, n_jobs=1, **options)
+    gc.collect()  # when cycles are next collected is chance otherwise
     tracemalloc.start()
     try:
         model.fit(X, y)
@@ -38,9 +40,7 @@ def per_row(loss, learner, **options):
     """Return the peak per row: the difference of two sizes leaves out what does not grow with the rows."""
     few, many = 20_000, 80_000
     peak(loss, learner, many, **options)  # compiles, also what only larger data need
-    # The least of two: what other tests left behind may be collected, or compiled, in between.
-    large, small = (min(peak(loss, learner, n, **options) for _ in range(2)) for n in (many, few))
-    return (large - small) / (many - few)
+    return (peak(loss, learner, many, **options) - peak(loss, learner, few, **options)) / (many - few)
 
 
 @LOSSES
