@@ -83,9 +83,10 @@ class ExactSum:
 
     def merge(self, others: Iterable[ExactSum]) -> Self:
         """Add what was summed elsewhere: by other threads, over other rows."""
-        for other in others:
+        found = list(others)
+        for other in found:
             self.digits += other.digits
-        return self.add(np.empty((0, len(self.digits))))  # carries
+        return self.add(np.empty((0, len(self.digits)))) if found else self  # carries
 
     def __float__(self) -> float:
         (digits,) = self.digits
@@ -137,7 +138,8 @@ class CellSums:
 
     def masses(self) -> Array:
         """Return the weight of each cell."""
-        return np.asarray(self.mass * self.mass_unit, float)
+        masses: Array = np.multiply(self.mass, self.mass_unit, dtype=float)
+        return masses
 
     def values(self) -> Array:
         """Return the sums, (n_cells, n_columns)."""
@@ -163,15 +165,11 @@ def _contiguous(values: Any) -> Array:
 
 
 def _rounded(digits: NDArray[np.int64], over: int) -> float:
-    nans, ups, downs = digits[N_DIGITS:].tolist()
-    if nans or (ups and downs):
-        return math.nan
-    if ups or downs:
-        return math.inf if ups else -math.inf
-    low, carried = digits[: N_DIGITS - 1] & 0xFFFFFFFF, digits[: N_DIGITS - 1] >> DIGIT_BITS
-    whole = int(digits[N_DIGITS - 1]) << (DIGIT_BITS * (N_DIGITS - 1))
-    whole += int.from_bytes(low.astype("<u4").tobytes(), "little")
-    whole += int.from_bytes(carried.astype("<u4").tobytes(), "little") << DIGIT_BITS
+    places = digits.nonzero()[0].tolist()  # a few, unless the sum is negative
+    if places and places[-1] >= N_DIGITS:
+        nans, ups, downs = digits[N_DIGITS:].tolist()
+        return math.nan if nans or (ups and downs) else math.inf if ups else -math.inf
+    whole = sum(digits.item(place) << (DIGIT_BITS * place) for place in places)
     try:
         return whole / (over << -LOWEST_BIT)  # Python rounds a ratio of whole numbers correctly
     except OverflowError:

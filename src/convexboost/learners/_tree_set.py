@@ -207,9 +207,9 @@ class TreeSet(RowSet):
     ) -> tuple[TreeFunction, Array]:
         """Return the tree with the best leaf values for all rows, and the sums in its leaves."""
         feature, child = nodes["feature"].astype(np.int32), nodes["child"].astype(np.int32)
-        is_leaf = feature < 0
-        leaf_of_node = (np.cumsum(is_leaf) - 1).astype(np.int32)
-        values = np.zeros((int(is_leaf.sum()), D.shape[1]))
+        leaf_of_node = (feature < 0).cumsum(dtype=np.int32)
+        leaf_of_node -= 1
+        values = np.empty((int(leaf_of_node[-1]) + 1, D.shape[1]))  # the last node is a leaf
         monotone = self.monotone if self._has_monotone else None
         tree = TreeFunction(feature, child, masks.copy(), leaf_of_node, values, monotone)
         if len(order) == len(D):
@@ -218,7 +218,8 @@ class TreeSet(RowSet):
             self.inputs.remember(tree, leaves)
         sums = leaf_sums(D, self.space, self.inputs.leaves(tree), len(values), norm, self.inputs.n_threads)
         mass = sums[:, 0] + self.learner.reg_lambda / self.n_rows
-        np.divide(sums[:, 1:], mass[:, None], out=values, where=sums[:, :1] > 0.0)
+        # Where all weights of a leaf were rounded to 0, its value is 0.
+        np.divide(sums[:, 1:], np.where(sums[:, 0] > 0.0, mass, np.inf)[:, None], out=values)
         if monotone is not None:
             values[:] = nearest_monotone(tree, values, means(values.copy(), mass))
         return tree, sums

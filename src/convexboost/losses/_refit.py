@@ -102,10 +102,12 @@ def refit(scores: LocalScores, direction: Direction) -> Direction | None:
         return None
     leaves = scores.leaves(found[0], weight * found[1])
     shifts = best_shifts(leaves)
-    refitted = h.with_values(-shifts, partial(_common_value, leaves, shifts))
+    best = -shifts
+    refitted = h.with_values(best, partial(_common_value, leaves, shifts))
     values = refitted.leaves(scores.inputs)[1]  # type: ignore[index]
     result = Direction(((1.0, refitted),), math.nan)  # not a projection, so its length is not needed
-    if not np.array_equal(values, -shifts) and not scores.along(result)(-1.0) <= scores.value():
+    is_best = values is best or np.array_equal(values, best)
+    if not is_best and not scores.along(result)(-1.0) <= scores.value():
         return None
     return result
 
