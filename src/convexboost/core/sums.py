@@ -136,16 +136,20 @@ class CellSums:
             self.mass += other.mass
         return self
 
+    def table(self) -> Array:
+        """Return the weight of each cell and, behind it, the sums: (n_cells, 1 + n_columns)."""
+        n_cells, n_columns, _ = self.digits.shape
+        out = np.empty((n_cells, 1 + n_columns))
+        _read_cells(self.mass, self.mass_unit, self.digits, self.unit, self.over, out)
+        return out
+
     def masses(self) -> Array:
         """Return the weight of each cell."""
-        masses: Array = np.multiply(self.mass, self.mass_unit, dtype=float)
-        return masses
+        return np.ascontiguousarray(self.table()[:, 0])
 
     def values(self) -> Array:
         """Return the sums, (n_cells, n_columns)."""
-        out = np.empty(self.digits.shape[:2])
-        _read_cells(self.digits, self.unit, self.over, out)
-        return out
+        return np.ascontiguousarray(self.table()[:, 1:])
 
 
 def total(parts: Iterable[ExactSum]) -> float:
@@ -306,12 +310,13 @@ def _add_cells(cell: Any, columns: Any, weight: Any, counted: Any, scale: Any, o
 
 
 @njit(cache=True, nogil=True)
-def _read_cells(digits: Any, unit: Any, over: Any, out: Any) -> None:
-    """Write the sums as floats: units and parts of them are each brought into the range of a float first."""
+def _read_cells(mass: Any, mass_unit: Any, digits: Any, unit: Any, over: Any, out: Any) -> None:
+    """Write masses and sums as floats; units and parts of them are brought into the range of one first."""
     half = 1 << (PART_BITS - 1)
     for c in range(len(out)):
-        for k in range(out.shape[1]):
+        out[c, 0] = mass[c] * mass_unit
+        for k in range(digits.shape[1]):
             carried = (digits[c, k, 1] + half) >> PART_BITS
             units, parts = digits[c, k, 0] + carried, digits[c, k, 1] - (carried << PART_BITS)
             high = (units + half) >> PART_BITS << PART_BITS
-            out[c, k] = (high + ((units - high) + parts * 2.0**-PART_BITS)) * unit / over
+            out[c, 1 + k] = (high + ((units - high) + parts * 2.0**-PART_BITS)) * unit / over

@@ -21,10 +21,11 @@ from convexboost.core.space import Array, FunctionSpace
 from convexboost.core.sums import ExactSum, total
 from convexboost.core.tolerances import ROUNDING
 from convexboost.kernels import parallel
+from convexboost.kernels.grown import read_tree
 from convexboost.kernels.hashing import Fingerprints, draw_rows, fingerprints_of_codes
 from convexboost.kernels.leaves import leaf_sums
 from convexboost.kernels.target import Update, quantise, update_target
-from convexboost.kernels.trees import LARGEST, Features, Room, Rows, Rules, leaf_of_rows, n_columns, n_slots
+from convexboost.kernels.trees import LARGEST, Features, Room, Rows, Rules, n_columns, n_slots
 from convexboost.learners._dense import DenseTarget, RowSet
 from convexboost.learners._growth import Buffers, Growth, WholeWeights, power_above
 from convexboost.learners._monotone import means, nearest_monotone
@@ -91,7 +92,7 @@ class TreeSet(RowSet):
 
     def grow(self, D: Array, norm: float, rng: np.random.Generator) -> tuple[TreeFunction, Array]:
         """Grow a tree on the rows of D, whose length is `norm`; return also the sums in its leaves."""
-        seed = int(rng.integers(2**63)) if self.learner.splits == "random" else 0
+        seed = _draw_seed(rng) if self.learner.splits == "random" else 0
         features = self._draw_features(rng)
         order = self._draw_rows(D, norm, rng)
         unit = power_above(norm) / LARGEST
@@ -206,23 +207,26 @@ class TreeSet(RowSet):
         self, D: Array, norm: float, order: NDArray[np.int32], nodes: Any, masks: NDArray[np.uint64]
     ) -> tuple[TreeFunction, Array]:
         """Return the tree with the best leaf values for all rows, and the sums in its leaves."""
-        feature, child = nodes["feature"].astype(np.int32), nodes["child"].astype(np.int32)
-        leaf_of_node = (feature < 0).cumsum(dtype=np.int32)
-        leaf_of_node -= 1
-        values = np.empty((int(leaf_of_node[-1]) + 1, D.shape[1]))  # the last node is a leaf
+        feature, child, leaf_of_node = (np.empty(len(nodes), np.int32) for _ in range(3))
+        leaves = np.empty(len(D), np.int32)
+        n_leaves = read_tree(nodes, order, feature, child, leaf_of_node, leaves)
+        values = np.empty((n_leaves, D.shape[1]))
         monotone = self.monotone if self._has_monotone else None
         tree = TreeFunction(feature, child, masks.copy(), leaf_of_node, values, monotone)
         if len(order) == len(D):
-            leaves = np.empty(len(D), np.int32)
-            leaf_of_rows(order, nodes, leaf_of_node, leaves)
             self.inputs.remember(tree, leaves)
-        sums = leaf_sums(D, self.space, self.inputs.leaves(tree), len(values), norm, self.inputs.n_threads)
+        sums = leaf_sums(D, self.space, self.inputs.leaves(tree), n_leaves, norm, self.inputs.n_threads)
         mass = sums[:, 0] + self.learner.reg_lambda / self.n_rows
         # Where all weights of a leaf were rounded to 0, its value is 0.
         np.divide(sums[:, 1:], np.where(sums[:, 0] > 0.0, mass, np.inf)[:, None], out=values)
         if monotone is not None:
             values[:] = nearest_monotone(tree, values, means(values.copy(), mass))
         return tree, sums
+
+
+def _draw_seed(rng: np.random.Generator) -> int:
+    """Return rng.integers(2**63), which takes several times as long."""
+    return int(rng.bit_generator.random_raw()) >> 1
 
 
 class TreeTarget(DenseTarget):
