@@ -20,19 +20,30 @@ from convexboost.losses._pieces import Pieces
 from convexboost.losses._scores import Lookup
 
 
-@kernel
-def _sweep(F: Any, y: Any, lookup: Any, slopes: Any, losses: Any, G: Any, start: Any, stop: Any) -> None:
-    """Add table[codes] to F; write the losses and a subgradient."""
-    (codes, table), (below, above) = lookup, slopes
+@kernel(inline="always")
+def _sweep_of(F: Any, y: Any, lookup: Any, slopes: Any, out: Any, start: Any, stop: Any, K: Any) -> None:
+    (codes, table), (below, above), (losses, G) = lookup, slopes, out
     for n in range(np.uint64(start), np.uint64(stop)):
         c, loss = np.uint64(codes[n]), 0.0
-        for k in range(np.uint64(F.shape[1])):
+        for k in range(np.uint64(K)):
             f = F[n, k] + table[c, k]
             over, target = f - y[n, k], y[n, k]
             slope = above if over > 0.0 else below
             F[n, k], G[n, k] = f, slope if abs(over) > KINK * abs(target) else 0.0
             loss += slope * over
         losses[n] = loss
+
+
+@kernel
+def _sweep(F: Any, y: Any, lookup: Any, slopes: Any, out: Any, start: Any, stop: Any) -> None:
+    """Add table[codes] to F; write the losses and a subgradient.
+
+    One output is passed as a literal: the compiler removes the loop.
+    """
+    if F.shape[1] == 1:
+        _sweep_of(F, y, lookup, slopes, out, start, stop, 1)
+    else:
+        _sweep_of(F, y, lookup, slopes, out, start, stop, F.shape[1])
 
 
 class TwoSlopes(RowLoss):
@@ -68,7 +79,7 @@ class TwoSlopes(RowLoss):
         G, losses, slopes = np.empty(F.shape), np.empty(len(F)), self.slopes
 
         def task(start: int, stop: int) -> None:
-            _sweep(F, y, lookup, slopes, losses, G, start, stop)
+            _sweep(F, y, lookup, slopes, (losses, G), start, stop)
 
         parallel.run(task, len(F), 4 * F.size, n_threads)
         return space.mean(losses), Gradient(G, space)
