@@ -113,7 +113,8 @@ class TreeSet(RowSet):
         key = n_slots, n_bins, width
         if self._last_room is None or self._last_room[0] != key:
             self._last_room = None  # its memory is free before there is a new one
-            self._last_room = key, Room.of(*key, FEW_IF_RANDOM if self.learner.splits in ("random", "mixed") else FEW)
+            draws = self.learner.splits in ("random", "mixed")
+            self._last_room = key, Room.of(*key, FEW_IF_RANDOM if draws else FEW)
         return self._last_room[1]
 
     @property
