@@ -21,10 +21,11 @@ from convexboost.core.space import Array, FunctionSpace
 from convexboost.core.sums import ExactSum, total
 from convexboost.core.tolerances import ROUNDING
 from convexboost.kernels import parallel
+from convexboost.kernels.grown import read_tree
 from convexboost.kernels.hashing import Fingerprints, draw_rows, fingerprints_of_codes
 from convexboost.kernels.leaves import leaf_sums
 from convexboost.kernels.target import Update, quantise, update_target
-from convexboost.kernels.trees import LARGEST, Features, Room, Rows, Rules, leaf_of_rows, n_columns, n_slots
+from convexboost.kernels.trees import LARGEST, Features, Room, Rows, Rules, n_columns, n_slots
 from convexboost.learners._dense import DenseTarget, RowSet
 from convexboost.learners._growth import Buffers, Growth, WholeWeights, power_above
 from convexboost.learners._monotone import means, nearest_monotone
@@ -126,7 +127,8 @@ class TreeSet(RowSet):
         """Return the seed of a tree's cuts, None for the best ones."""
         splits = self.learner.splits
         is_random = splits == "random" or (splits == "mixed" and rng.random() < RANDOM_SHARE)
-        return int(rng.integers(2**63)) if is_random else None
+        # This is rng.integers(2**63), which takes several times as long.
+        return int(rng.bit_generator.random_raw()) >> 1 if is_random else None
 
     def _rules(self, norm: float, min_gain: float, order: NDArray[np.int32], seed: int | None) -> Rules:
         """Return the limits of the learner for a tree on these rows; `norm` is ‖Δ‖ in whole numbers."""
@@ -214,19 +216,18 @@ class TreeSet(RowSet):
         self, D: Array, norm: float, order: NDArray[np.int32], nodes: Any, masks: NDArray[np.uint64]
     ) -> tuple[TreeFunction, Array]:
         """Return the tree with the best leaf values for all rows, and the sums in its leaves."""
-        feature, child = nodes["feature"].astype(np.int32), nodes["child"].astype(np.int32)
-        is_leaf = feature < 0
-        leaf_of_node = (np.cumsum(is_leaf) - 1).astype(np.int32)
-        values = np.zeros((int(is_leaf.sum()), D.shape[1]))
+        feature, child, leaf_of_node = (np.empty(len(nodes), np.int32) for _ in range(3))
+        leaves = np.empty(len(D), np.int32)
+        n_leaves = read_tree(nodes, order, feature, child, leaf_of_node, leaves)
+        values = np.empty((n_leaves, D.shape[1]))
         monotone = self.monotone if self._has_monotone else None
         tree = TreeFunction(feature, child, masks.copy(), leaf_of_node, values, monotone)
         if len(order) == len(D):
-            leaves = np.empty(len(D), np.int32)
-            leaf_of_rows(order, nodes, leaf_of_node, leaves)
             self.inputs.remember(tree, leaves)
-        sums = leaf_sums(D, self.space, self.inputs.leaves(tree), len(values), norm, self.inputs.n_threads)
+        sums = leaf_sums(D, self.space, self.inputs.leaves(tree), n_leaves, norm, self.inputs.n_threads)
         mass = sums[:, 0] + self.learner.reg_lambda / self.n_rows
-        np.divide(sums[:, 1:], mass[:, None], out=values, where=sums[:, :1] > 0.0)
+        # Where all weights of a leaf were rounded to 0, its value is 0.
+        np.divide(sums[:, 1:], np.where(sums[:, 0] > 0.0, mass, np.inf)[:, None], out=values)
         if monotone is not None:
             values[:] = nearest_monotone(tree, values, means(values.copy(), mass))
         return tree, sums
