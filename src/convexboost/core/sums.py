@@ -173,7 +173,9 @@ def _rounded(digits: NDArray[np.int64], over: int) -> float:
     if places and places[-1] >= N_DIGITS:
         nans, ups, downs = digits[N_DIGITS:].tolist()
         return math.nan if nans or (ups and downs) else math.inf if ups else -math.inf
-    whole = sum(digits.item(place) << (DIGIT_BITS * place) for place in places)
+    whole = 0
+    for place in places:
+        whole += digits.item(place) << (DIGIT_BITS * place)
     try:
         return whole / (over << -LOWEST_BIT)  # Python rounds a ratio of whole numbers correctly
     except OverflowError:

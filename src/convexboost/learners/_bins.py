@@ -72,9 +72,10 @@ class Column:
         assert self.category_codes is not None
         if len(self.categories) == 0:
             return np.full(len(values), self.n_bins, np.uint8)
-        index = np.searchsorted(self.categories, values).clip(max=len(self.categories) - 1)
-        known = self.categories[index] == values
-        return np.where(known, self.category_codes[index], self.n_bins).astype(np.uint8)
+        index = np.minimum(self.categories.searchsorted(values), len(self.categories) - 1)
+        codes = self.category_codes[index]
+        codes[self.categories[index] != values] = self.n_bins
+        return codes
 
     def search(self, table: Array) -> tuple[Array, Array]:
         """Return cuts, and the rows of a table over the bins in their order: a category lies between two."""

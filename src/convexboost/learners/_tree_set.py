@@ -216,7 +216,7 @@ class TreeSet(RowSet):
         self, D: Array, norm: float, order: NDArray[np.int32], nodes: Any, masks: NDArray[np.uint64]
     ) -> tuple[TreeFunction, Array]:
         """Return the tree with the best leaf values for all rows, and the sums in its leaves."""
-        feature, child, leaf_of_node = (np.empty(len(nodes), np.int32) for _ in range(3))
+        feature, child, leaf_of_node = np.empty((3, len(nodes)), np.int32)
         leaves = np.empty(len(D), np.int32)
         n_leaves = read_tree(nodes, order, feature, child, leaf_of_node, leaves)
         values = np.empty((n_leaves, D.shape[1]))
@@ -226,8 +226,10 @@ class TreeSet(RowSet):
             self.inputs.remember(tree, leaves)
         sums = leaf_sums(D, self.space, self.inputs.leaves(tree), n_leaves, norm, self.inputs.n_threads)
         mass = sums[:, 0] + self.learner.reg_lambda / self.n_rows
-        # Where all weights of a leaf were rounded to 0, its value is 0.
-        np.divide(sums[:, 1:], np.where(sums[:, 0] > 0.0, mass, np.inf)[:, None], out=values)
+        divisor = mass
+        if np.count_nonzero(sums[:, 0]) < n_leaves:  # all weights of a leaf were rounded to 0: its value is 0
+            divisor = np.where(sums[:, 0] > 0.0, mass, np.inf)
+        np.divide(sums[:, 1:], divisor[:, None], out=values)
         if monotone is not None:
             values[:] = nearest_monotone(tree, values, means(values.copy(), mass))
         return tree, sums

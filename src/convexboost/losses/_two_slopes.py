@@ -99,7 +99,7 @@ class TwoSlopes(RowLoss):
     def prox(self, F: Array, y: Any, size: float) -> Array:
         """Move towards y, by at most `size` times the slope."""
         below, above = self.slopes
-        return F - (F - y).clip(size * below, size * above)
+        return F - np.minimum(np.maximum(F - y, size * below), size * above)
 
     def support(self, U: Array, F: Array, y: Any) -> tuple[Array, Array]:
         """Slopes lie in [a, b], and l*(u) = ⟨u, y⟩."""
