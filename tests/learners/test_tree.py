@@ -12,7 +12,7 @@ from sklearn.tree import DecisionTreeRegressor
 from convexboost.boosting.training import boost
 from convexboost.core.gradients import Gradient
 from convexboost.core.space import FunctionSpace
-from convexboost.learners import _growth, _monotone, _tree_function, _tree_set
+from convexboost.learners import _growth, _monotone, _tree_function
 from convexboost.learners._monotone import means, nearest_monotone
 from convexboost.learners._tree_function import TreeFunction
 from convexboost.learners.tree import Tree
@@ -516,4 +516,5 @@ def test_bins_without_rows():
 def test_seeds_of_trees():
     """They are those of `rng.integers`, drawn faster."""
     a, b = np.random.default_rng(3), np.random.default_rng(3)
-    assert [_tree_set._draw_seed(a) for _ in range(50)] == [int(b.integers(2**63)) for _ in range(50)]
+    trees = Tree(splits="random").bind(np.zeros((5, 1)), FunctionSpace.of(5))
+    assert [trees._draw_seed(a) for _ in range(50)] == [int(b.integers(2**63)) for _ in range(50)]
