@@ -518,4 +518,34 @@ def test_no_event_left_after_holding_out(loss):
 
 def test_scoring_is_not_ignored_silently():
     with pytest.warns(UserWarning, match="`scoring`='r2' is not used: there are too few different rows"):
-        make(ConvexBoostRegressor, scoring="r2", n_rounds=3).fit(X[:25], Y[:25])
+        make(ConvexBoostRegressor, scoring="r2", n_rounds=3, n_iter_no_change=PATIENCE).fit(X[:25], Y[:25])
+
+
+def test_patience_is_not_ignored_silently():
+    message = "`n_iter_no_change`=4 is not used: there are too few different rows or groups"
+    with pytest.warns(UserWarning, match=message):
+        make(ConvexBoostRegressor, n_rounds=3, n_iter_no_change=4).fit(X[:20], Y[:20])
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"certificate": True}, "where a certificate is asked for"),
+        ({"output": "average"}, "with output='average'"),
+        ({"max_weak_learners": 2}, "with max_weak_learners=2, fewer than the 3 folds"),
+        ({"loss": "half_squared + total_variation"}, "with the loss .*, whose rows belong together"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("given", [{"n_iter_no_change": 4}, {"scoring": "r2"}], ids=str)
+def test_parameters_of_validation_need_validation(options, why, given):
+    """Where nothing is held out they raise; with `X_val` they are used."""
+    groups = {}
+    if "loss" in options:
+        options = {"loss": Absolute() + TotalVariation([(0, 1)])}
+        groups = {"groups": np.arange(N) % 2, "groups_val": np.arange(N) % 2}
+    name = next(iter(given))
+    model = ConvexBoostRegressor(n_rounds=3, **options, **given)
+    with pytest.raises(ValueError, match=f"`{name}`=.* would be ignored: it needs `X_val` .* {why}"):
+        model.fit(X, Y, **{k: v for k, v in groups.items() if k == "groups"})
+    model.fit(X, Y, X_val=X, y_val=Y, **groups)

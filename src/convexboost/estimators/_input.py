@@ -84,9 +84,13 @@ class Rows(NamedTuple):
         return self if self.weight is None or (self.weight > 0).all() else self.take(self.weight > 0)
 
     def weighed(self, share: Array) -> Rows:
-        """Return the rows with these shares of their weights, without those that have none."""
-        rows = self.take(some := share > 0.0)
-        part = share[some]
+        """Return the rows with these shares of their weights, without those that have none.
+
+        `share` has one entry per row, or one row of such entries for each of several parts, whose rows come
+        one after the other.
+        """
+        rows = self.take(np.nonzero(share)[-1])
+        part = share[share > 0.0]
         if (part == 1.0).all():
             return rows
         return rows._replace(
