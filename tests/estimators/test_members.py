@@ -9,10 +9,11 @@ import pytest
 import scipy.sparse as sp
 from scipy.special import xlogy
 from sklearn.base import clone
-from sklearn.datasets import make_friedman1
+from sklearn.datasets import load_digits, make_friedman1
 from sklearn.tree import DecisionTreeRegressor
 
 from convexboost import ConvexBoostClassifier, ConvexBoostRanker, ConvexBoostRegressor
+from convexboost.core.space import FunctionSpace
 from convexboost.estimators import _auto, _trials, _validation
 from convexboost.learners import Network, Tree
 from convexboost.losses.absolute import Absolute
@@ -137,7 +138,7 @@ def test_every_weak_learner_is_chosen_once(algorithm):
 def test_members_share_the_weak_learners():
     model = make(ConvexBoostRegressor, max_weak_learners=20).fit(X, X[:, 0])
     assert (model.n_members_, model.n_rounds_, model.stop_kind_) == (3, 6, "budget")
-    model = make(ConvexBoostRegressor, max_weak_learners=2).fit(X, X[:, 0])
+    model = make(ConvexBoostRegressor, max_weak_learners=2, n_iter_no_change=PATIENCE).fit(X, X[:, 0])
     assert (model.n_members_, model.n_rounds_, model.stop_kind_) == (1, 2, "budget")
 
 
@@ -372,20 +373,21 @@ def test_auto_rounds(monkeypatch):
     assert (_auto.ROUNDS, _auto.MAX_ROUNDS) == (500, 1000)
     monkeypatch.setattr(_auto, "ROUNDS", 4)
     monkeypatch.setattr(_auto, "MAX_ROUNDS", 8)
-    model = make(ConvexBoostRegressor, n_rounds="auto")
+    model = make(ConvexBoostRegressor, n_rounds="auto", n_iter_no_change=PATIENCE)
     assert model.fit(X, X[:, 0]).n_rounds_ == 8
     assert model.fit(X[:29], X[:29, 0]).n_rounds_ == 4
     assert _trials.run(model, X, X[:, 0])[0].weak_learners == 4
 
 
 def test_few_rows():
-    model = make(ConvexBoostRegressor, n_rounds=5).fit(np.repeat(X[:29], 5, axis=0), np.repeat(Y[:29], 5))
+    model = make(ConvexBoostRegressor, n_rounds=5, n_iter_no_change=PATIENCE)
+    model.fit(np.repeat(X[:29], 5, axis=0), np.repeat(Y[:29], 5))
     assert model.n_members_ == 1
     assert model.n_rounds_ == 5
 
 
 def test_few_queries():
-    model = make(ConvexBoostRanker, n_rounds=5).fit(X, C, np.arange(N) // 13)
+    model = make(ConvexBoostRanker, n_rounds=5, n_iter_no_change=PATIENCE).fit(X, C, np.arange(N) // 13)
     assert model.n_members_ == 1
     assert model.n_rounds_ == 5
 
@@ -514,6 +516,19 @@ def test_no_event_left_after_holding_out(loss):
     for seed in range(12):
         model = make(ConvexBoostRegressor, loss=loss, n_rounds=3, early_stopping=True, random_state=seed)
         assert np.isfinite(model.fit(A, y).predict(A)).all()
+
+
+@pytest.mark.parametrize("two", [(3, 8), (1, 7)], ids=str)
+@pytest.mark.parametrize("row_loss", ["logistic", "softmax"])
+def test_tails_are_learned_from_a_constant_where_all_rows_tie(two, row_loss):
+    """At the start all losses are log 2; each first move raises the tail."""
+    X, y = load_digits(return_X_y=True)
+    X, y = X[np.isin(y, two)], y[np.isin(y, two)] == two[1]
+    model = ConvexBoostClassifier(CVaR(row_loss, 0.9), n_rounds=150, random_state=0, n_jobs=1)
+    model.fit(X[::2], y[::2])
+    tail = model.loss_.bind(y[1::2].astype(int), FunctionSpace.of(len(y[1::2])), 2)
+    F = model.model_.predict(X[1::2])
+    assert tail.value(F) < 0.95 * tail.value(np.zeros_like(F))
 
 
 def test_scoring_is_not_ignored_silently():

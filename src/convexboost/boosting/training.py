@@ -456,6 +456,18 @@ class Training:
             return "validation loss"
         return "objective"
 
+    def _last_gain(self) -> int:
+        """Return the best round after the start, from which patience counts.
+
+        The start may lie on a kink, where all rows tie and each first move raises the objective.
+        """
+        rounds, best, _ = self._tally
+        if best > 0 or rounds == 0:
+            return best
+        merits = [self._merit(t) for t in range(1, rounds + 1)]
+        lowest = as_good_as(min(merits), self._merit(0))
+        return next((t for t, merit in enumerate(merits, 1) if merit <= lowest), rounds)
+
     def _exhausted(self) -> Stop | None:
         if self._tally.rounds >= self.options.n_rounds:
             return Stop("rounds", f"all {self.options.n_rounds} rounds done")
@@ -487,7 +499,7 @@ class Training:
                 return Stop("gap", f"the certified gap {gap:.3g} is at most {wanted:g}")
         if all(member.has_converged or member.is_at_minimum for member in members):
             return Stop("converged", "converged: no hypothesis correlates with the gradient")
-        if t - self._tally.best >= self.options.patience:
+        if t - self._last_gain() >= self.options.patience:
             return Stop(
                 "no_change", f"the {self._measure} has not improved for {self.options.patience} rounds"
             )

@@ -39,6 +39,7 @@ from convexboost.inspection.diagnosis import diagnose, number
 from convexboost.inspection.exact import MAX_NONZEROS
 from convexboost.inspection.findings import Diagnosis
 from convexboost.inspection.finished_run import NO_VALIDATION, FinishedRun
+from convexboost.kernels.hashing import signature
 from convexboost.losses._loss import Loss
 from convexboost.losses._objective import BoundLoss
 
@@ -50,6 +51,7 @@ class BaseConvexBoost(EstimatorInput):
     """Fit, diagnosis, certificate and prediction of scores; the subclasses say what the targets are."""
 
     _settled: Settled
+    _rows_of_fit: int  #: tells whether `diagnose` gets the same rows
 
     def _fit(self, given: Given) -> None:
         self._check_parameters()
@@ -87,7 +89,7 @@ class BaseConvexBoost(EstimatorInput):
         if result.stop.kind == "interrupted" and len(result.records) == 1:  # there is nothing to keep
             raise KeyboardInterrupt
         self._warn(result)
-        self._settled = settled
+        self._settled, self._rows_of_fit = settled, signature(data.whole.X, data.whole.y)
         self.loss_ = loss
         self.constants_ = objective.constants
         self.model_: AdditiveModel = result.model

@@ -198,9 +198,7 @@ class EstimatorParameters(NamedParts, BaseEstimator):
         if self.certificate or self.stop_when_gap_below is not None:
             return "where a certificate is asked for"
         if self.max_weak_learners is not None and self.max_weak_learners < N_FOLDS:
-            return (
-                f"with max_weak_learners={self.max_weak_learners}, fewer than one for each of {N_FOLDS} folds"
-            )
+            return f"with max_weak_learners={self.max_weak_learners}, fewer than the {N_FOLDS} folds"
         if self.output == "average":
             return "with output='average'"
         return "" if loss.splits_rows else f"with the loss {loss}, whose rows belong together"

@@ -93,6 +93,13 @@ def fingerprints_of_groups(X: Any, groups: Any, n_threads: int = 1) -> Fingerpri
     return out
 
 
+def signature(X: Any, y: Any) -> int:
+    """Return a number that tells sets of rows with their targets apart; their order does not matter."""
+    targets = np.reshape(y, (len(y), -1)).astype(float)
+    rows = fingerprints(X) + hash_entries(targets, X.shape[1] + np.arange(targets.shape[1])).sum(axis=1)
+    return int(scramble(rows).sum())
+
+
 def hash_entries(values: Any, column: Any) -> Fingerprints:
     """Return a number for each entry of a matrix; 0 for zeros, which a sparse matrix leaves out."""
     bits = np.where(np.isnan(values), np.nan, values).astype(float, copy=False).view(np.uint64)
