@@ -16,6 +16,7 @@ from convexboost import ConvexBoostClassifier, ConvexBoostRanker, ConvexBoostReg
 from convexboost.core.space import FunctionSpace
 from convexboost.estimators import _auto, _trials, _validation
 from convexboost.learners import Network, Tree
+from convexboost.losses import Quantile, Quantiles, Ridge
 from convexboost.losses.absolute import Absolute
 from convexboost.losses.cvar import CVaR
 from convexboost.losses.total_variation import TotalVariation
@@ -529,6 +530,45 @@ def test_tails_are_learned_from_a_constant_where_all_rows_tie(two, row_loss):
     tail = model.loss_.bind(y[1::2].astype(int), FunctionSpace.of(len(y[1::2])), 2)
     F = model.model_.predict(X[1::2])
     assert tail.value(F) < 0.95 * tail.value(np.zeros_like(F))
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_intervals_cover_new_rows(together):
+    """The rows held out correct the quantiles: about 67 % of the rows were covered without it."""
+    A, y = make_friedman1(1600, noise=1.0, random_state=0)
+    if together:
+        model = ConvexBoostRegressor(Quantiles((0.1, 0.9)), n_jobs=1).fit(A[:600], y[:600])
+        low, high = model.predict(A[600:]).T
+    else:
+        low, high = (
+            ConvexBoostRegressor(f"quantile:{q}", n_jobs=1).fit(A[:600], y[:600]).predict(A[600:])
+            for q in (0.1, 0.9)
+        )
+    assert np.mean((y[600:] >= low) & (y[600:] <= high)) == pytest.approx(0.8, abs=0.05)
+
+
+@pytest.mark.parametrize("loss", [Quantile(0.8), 2 * Quantile(0.8), Quantile(0.8) + Ridge(0.01)], ids=str)
+@pytest.mark.parametrize("options", [{}, {"output": "last"}, {"algorithm": "dual_averaging"}], ids=str)
+def test_the_constant_is_the_best_on_the_rows_held_out(loss, options):
+    """As many of them as the quantile says lie below the scores of the members that did not see them."""
+    seen = []
+
+    def watch(model, X, y):
+        seen.append((model.predict(X), y))
+        return -float(len(seen) > 6)  # round 5 is the best
+
+    model = make(ConvexBoostRegressor, loss=loss, scoring=watch, n_rounds=12, n_iter_no_change=6, **options)
+    model.fit(X, Y, eval_set=[(X, Y)])
+    scores, targets = seen[model.model_.n_rounds]
+    share = _validation.folds_of_rows(X, Y[:, None], None, False)
+    start = np.mean([np.quantile(Y[held == 0.0], 0.8, method="inverted_cdf") for held in share])
+    shift = model.model_.start[0] - start
+    assert np.mean(targets <= scores + shift + 1e-9) == pytest.approx(0.8, abs=1 / N)
+    follow = [
+        model.loss_.bind(Y, FunctionSpace.of(N)).with_l2(0.0).value(F[:, None])
+        for F in model.staged_predict(X)
+    ]
+    np.testing.assert_allclose(model.evals_result_["validation_0"]["loss"][1 : len(follow) + 1], follow)
 
 
 def test_scoring_is_not_ignored_silently():

@@ -32,6 +32,7 @@ from convexboost.estimators._input import (
     check_offset,
     check_weight,
 )
+from convexboost.estimators._recalibration import recalibrated
 from convexboost.estimators._scoring import Judge, Watched, pooled_scores
 from convexboost.inspection.certificates import Certificate
 from convexboost.inspection.certify import Effort, certify
@@ -89,6 +90,10 @@ class BaseConvexBoost(EstimatorInput):
         if result.stop.kind == "interrupted" and len(result.records) == 1:  # there is nothing to keep
             raise KeyboardInterrupt
         self._warn(result)
+        if shares is not None and held_out is not None:
+            unseen = settled.bind_unseen(held_out)
+            if unseen.recalibrates:
+                result = recalibrated(result, training.members, problems, unseen)
         self._settled, self._rows_of_fit = settled, signature(data.whole.X, data.whole.y)
         self.loss_ = loss
         self.constants_ = objective.constants

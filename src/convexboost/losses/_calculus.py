@@ -386,6 +386,11 @@ class MultipleOfRows(RowExpression):
         return self.terms[0].newton_steps
 
     @property
+    def recalibrates(self) -> bool:  # type: ignore[override]
+        """Return whether the loss does."""
+        return self.terms[0].recalibrates
+
+    @property
     def has_best_constant(self) -> bool:  # type: ignore[override]
         """Return whether the loss has a formula."""
         return self.terms[0].has_best_constant

@@ -20,6 +20,7 @@ class Absolute(RowLoss):
     name: ClassVar[str] = "absolute"
     task: ClassVar[str] = "regression"
     has_best_constant = has_best_shifts = has_prox = has_support = has_pieces = True
+    recalibrates = True
 
     def formula(self, f: str = "f") -> str:
         """|f − y|."""

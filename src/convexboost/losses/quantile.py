@@ -32,6 +32,7 @@ class Quantile(RowLoss):
     name: ClassVar[str] = "quantile"
     task: ClassVar[str] = "regression"
     has_best_constant = has_best_shifts = has_prox = has_support = has_pieces = True
+    recalibrates = True
 
     def __post_init__(self) -> None:
         if not (isinstance(self.quantile, Real) and 0 < self.quantile < 1):
