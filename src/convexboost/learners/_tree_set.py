@@ -81,8 +81,9 @@ class TreeSet(RowSet):
                 f"most {MAX_HISTOGRAMS / 2**30:.0f}): lower one of them, or use learner='stump'"
             )
         bins = self.mapper.bins
-        told_apart = [statistic.source for statistic in self.mapper.statistics]
-        bins.warn_of_merged_levels(np.setdiff1d(self.usable[self.usable < len(bins.columns)], told_apart))
+        told_apart = self.mapper.sources[len(bins.columns) :]
+        merged = np.setdiff1d(self.usable[self.usable < len(bins.columns)], told_apart)
+        bins.warn_of_merged_levels(merged.tolist())
         return TreeTarget(self, np.zeros((self.space.n_samples, n_outputs)))
 
     def share_out(self, task: Callable[[int, int], object], size: int, operations: float) -> None:
