@@ -136,6 +136,41 @@ def test_every_weak_learner_is_chosen_once(algorithm):
     assert len(model.chosen_) == model.history_["weak_learners"][-1] >= 3 * model.n_rounds_ > 60
 
 
+def test_a_rescaling_of_all_members_adds_no_terms():
+    model = make(
+        ConvexBoostRegressor, learner="stump", algorithm="dual_averaging", output="last", n_rounds=40
+    )
+    model.set_params(n_iter_no_change=40).fit(X, np.exp(X[:, 0]))
+    assert model.model_.multipliers[-1] != 1.0
+    assert len(model.model_.terms) == 3 * model.n_rounds_
+    stages = list(model.staged_predict(X))
+    np.testing.assert_allclose(stages[-1], model.predict(X), rtol=1e-12)
+    np.testing.assert_allclose(model.model_.truncate(7).predict(X)[:, 0], stages[6], rtol=1e-12)
+
+
+WEIGHTS = {
+    "halves": RNG.integers(1, 4, N) * 0.5,
+    "small": RNG.integers(1, 4, N) * 0.01,
+    "large": RNG.integers(1, 4, N) * 1.5,
+    "no unit": RNG.uniform(0.3, 1.9, N),
+    "shares": RNG.dirichlet(np.ones(N)),
+}
+
+
+@pytest.mark.parametrize("early_stopping", ["auto", False])
+@pytest.mark.parametrize("weight", WEIGHTS)
+@pytest.mark.parametrize("name", ["half_squared", "absolute", "softmax", "logistic"])
+def test_a_row_is_its_copies_with_parts_of_the_weight(name, weight, early_stopping):
+    estimator, y, options = CASES[name]
+    patience = {"n_iter_no_change": PATIENCE} if not early_stopping else {}
+    model = make(estimator, early_stopping=early_stopping, n_rounds=30, **patience, **options)
+    weight, twice = WEIGHTS[weight], np.arange(0, N, 3)
+    rows = np.concatenate([np.arange(N), twice])
+    parts = weight[rows] * np.where(np.isin(rows, twice), 0.5, 1.0)
+    a, b = clone(model).fit(X, y, weight), clone(model).fit(X[rows], y[rows], parts)
+    np.testing.assert_allclose(a.model_.predict(X), b.model_.predict(X), rtol=1e-6, atol=1e-6)
+
+
 def test_members_share_the_weak_learners():
     model = make(ConvexBoostRegressor, max_weak_learners=20).fit(X, X[:, 0])
     assert (model.n_members_, model.n_rounds_, model.stop_kind_) == (3, 6, "budget")

@@ -61,8 +61,7 @@ class TreeSet(RowSet):
         self.usable = np.arange(mapper.n_columns) if usable is None else usable
         self.groups = groups  #: the number of each row's group, where rows are only drawn by whole groups
         self.n_bins, self.categorical = mapper.n_bins, mapper.categorical
-        #: what all rows count as: a row of weight 2 is two rows, but weights below 1 on average are shares
-        self.n_rows = max(space.total, float(space.n_samples))
+        self.n_rows = space.n_rows
         self.monotone = learner.signs(np.asarray(mapper.bins.categorical, bool), names)
         self._has_monotone = bool(self.monotone.any())
         self.weights = WholeWeights.of(space)
