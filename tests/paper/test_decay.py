@@ -1,5 +1,7 @@
 """A residual that is forgotten (Theorems K, K', M, N, P), and steps that may grow (Theorem O)."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -14,7 +16,7 @@ from convexboost.learners.tree import Tree
 from convexboost.losses.absolute import Absolute
 from convexboost.paper import bounds, counterexample
 from tests.paper.problems import N_SAMPLES, make
-from tests.paper.traces import assert_below, run, squares
+from tests.paper.traces import assert_below, measured, run, squares
 
 T = 40
 X = np.random.default_rng(0).normal(size=(N_SAMPLES, 3))
@@ -36,28 +38,36 @@ def check_theorem_k(problem, algorithm):
     kept = np.array([algorithm.kept(t) for t in o.t])
     delta = residuals(o, kept)
     assert_below(delta, bounds.c_decayed(o.edge.min(), kept.max()) * o.g_norm.max())
-    measured = bounds.theorem_k(o.eta, o.h_norm, delta, o.d[:-1], kept)
+    found = bounds.theorem_k(o.eta, o.h_norm, delta, o.d[:-1], kept)
     a_priori = bounds.theorem_k_a_priori(o.eta, o.d[:-1], o.g_norm, o.edge, kept)
-    assert not measured.failed + a_priori.failed
-    assert_below(o.average_gap, measured.curve)
-    assert_below(measured.curve, a_priori.curve)
-    return o, measured, a_priori
+    assert not found.failed + a_priori.failed
+    assert_below(o.average_gap, found.curve)
+    assert_below(found.curve, a_priori.curve)
+    return o, found, a_priori
 
 
 @pytest.mark.parametrize("decay", DECAYS)
 def test_theorem_k(convex, decay):
     """Every decay: what is forgotten costs at most (1 − β) c_β D G."""
-    o, measured, a_priori = check_theorem_k(convex, Residual(decay))
+    o, found, a_priori = check_theorem_k(convex, Residual(decay))
     if decay == 1.0:  # then it is Theorem A
         given = o.eta, o.d[:-1], o.g_norm, o.edge
         np.testing.assert_allclose(a_priori.curve, bounds.theorem_a_a_priori(*given).curve)
         np.testing.assert_allclose(
-            measured.curve, bounds.theorem_a(o.eta, o.h_norm, o.delta_norm, o.d[:-1]).curve
+            found.curve, bounds.theorem_a(o.eta, o.h_norm, o.delta_norm, o.d[:-1]).curve
         )
 
 
 def test_theorem_k_with_a_decay_that_tends_to_1(convex):
     check_theorem_k(convex, Residual(0.7, until=10))
+
+
+def test_only_theorem_k_is_claimed_for_a_decay():
+    o = run(make("absolute", "low_rank", 0), Residual(0.7), InverseSqrt(), T)
+    delta = residuals(o, np.full(T, 0.7))
+    found = bounds.bounds_of(replace(measured(o, "residual"), decay=0.7, delta=delta))
+    assert [(b.name, b.kind) for b in found[1:]] == [("Theorem K", "measured"), ("Theorem K", "a priori")]
+    assert_below(found[0].curve, found[1].curve)
 
 
 def test_the_floor_vanishes_where_the_decay_tends_to_1():
@@ -109,6 +119,8 @@ def test_the_example_of_the_issue():
     best = [done.objective.min() for done in runs.values()]
     assert min(best[:2]) >= 0.5
     assert max(best[2:]) < 0.05
+    covered = counterexample.run("error_feedback", 3000, slopes=(5.0, 1.0), step="auto")
+    assert covered.objective.min() < 0.05
 
 
 def test_leaf_refit_does_not_help_a_starved_point():

@@ -334,6 +334,7 @@ def _forgetful(decay: Array) -> dict[str, Holds]:
 @theorem("Theorem K", AVERAGE, MEASURED)
 def theorem_k(step: Numbers, h: Numbers, delta: Numbers, D: Numbers, decay: Numbers) -> Any:
     """Theorem A + (1/T) Σ(1 − β_t) d_t ‖Δ_{t−1}‖: what was forgotten is a floor."""
+    delta = _final(delta, step)
     total = _most(D) ** 2 / (2 * step) + _sum(step * h**2) / 2 + step * delta**2 / 2
     forgotten = _sum((1 - decay) * D * np.append(0.0, delta[:-1]))
     return (total + forgotten) / _t(step), _descending(step) | _within(D) | _forgetful(decay)
@@ -650,6 +651,7 @@ class Measurements:
     d_1: float | None = None  #: ‖f_0 − f*‖; by default the first D
     strong_convexity: float = 0.0
     smoothness: float = np.inf
+    decay: Numbers = 1.0  #: of `residual`: β_t, by which Δ is multiplied before round t
     rescaled: bool = True  #: of `repeated`: Algorithm 2'
     line_search: bool = False  #: of `naive`: the steps come from an exact line search
 
@@ -688,6 +690,8 @@ def _d_1(run: Measurements) -> float:
 def _residual(run: Measurements) -> list[Bound]:
     step, h, delta, D, G, gamma, d_1 = run.step, run.h, run.delta, run.D, run.G, run.gamma, _d_1(run)
     lam = run.strong_convexity
+    if np.any(np.asarray(run.decay) < 1.0):
+        return [theorem_k(step, h, delta, D, run.decay), theorem_k_a_priori(step, D, G, gamma, run.decay)]
     return [
         theorem_c(step, h, delta, lam),
         theorem_c_a_priori(step, G, gamma, lam),
