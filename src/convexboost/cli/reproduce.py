@@ -18,20 +18,13 @@ from rich.table import Table
 from convexboost.boosting.training import Record
 from convexboost.cli.output import CommandError, check_folder
 from convexboost.paper import study as studies
-from convexboost.paper.report.content import (
-    NOT_DECIDED,
-    NOT_REPRODUCED,
-    REPRODUCED,
-    Report,
-    Verdict,
-    number,
-)
+from convexboost.paper.report.content import Report, Verdict, number
 from convexboost.paper.report.page import write
 from convexboost.paper.study import Outcome, Study, Unit, UnitState, compose, publish
 
 #: What can be reproduced, in the order of "all"; each module has a function study(quick).
 EXPERIMENTS = ("classification", "ranking", "planning", "counterexample")
-STYLES = {REPRODUCED: "green", NOT_REPRODUCED: "red", NOT_DECIDED: "yellow"}
+STYLES = {True: "green", False: "red", None: "yellow"}
 TITLE = "Generalized Boosting Algorithms for Convex Optimization, reproduced"
 LEAD = """
 The experiments of Grubb and Bagnell (ICML 2011), run anew with convexboost. For every claim there is a rule
@@ -175,9 +168,11 @@ def _summary(study: Study, outcome: Outcome) -> Table:
 
 
 def print_verdicts(console: Console, verdicts: Sequence[Verdict]) -> None:
-    """Print each claim, its rule with the numbers, and the answer."""
+    """Print each claim of the paper, its rule with the numbers, and the answer."""
     for verdict in verdicts:
-        style = STYLES[verdict.text]
+        if not verdict.counts:  # they are in the report
+            continue
+        style = STYLES[verdict.holds]
         console.print(f"\n[bold {style}]{verdict.text}[/]  “{escape(verdict.claim)}”")
         for c in verdict.comparisons:
             console.print(f"    {escape(c.rule)}  [dim]({number(c.value)} {c.relation} {number(c.limit)})[/]")

@@ -213,8 +213,13 @@ class Study:
 
     def report(self, outcome: Outcome) -> list[Section]:
         """Return the sections of this study: claims, figures, runs, settings."""
-        verdicts = VerdictList(self.verdicts(outcome.results.complete))
-        found = [Section(self.title, [Text(self.intro), verdicts])]
+        verdicts = self.verdicts(outcome.results.complete)
+        counted, others = ([v for v in verdicts if v.counts is which] for which in (True, False))
+        found = [Section(self.title, [Text(self.intro), VerdictList(counted)])]
+        if others:
+            found.append(
+                Section("Our own questions and settings", [Text(OURS), VerdictList(others)], level=2)
+            )
         found += [replace(section, level=2) for section in self._figures(outcome)]
         files = Text(
             f"Every round of every run is in `data/{self.name}/` beside the report, one CSV file each."
@@ -238,6 +243,12 @@ class Study:
         folder.mkdir(parents=True, exist_ok=True)
         for key, curve in outcome.results.items():
             write_atomically(folder / f"{key}.csv", curve.csv())
+
+
+OURS = """
+The same rules with choices that the paper does not make, and questions that follow from none of its
+sentences. None of these answers counts as the paper's.
+"""
 
 
 def _runs(study: Study, outcome: Outcome) -> Table:
