@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from convexboost.core.gradients import Gradient
+from convexboost.core.hypotheses import Direction
 from convexboost.core.space import Array, FunctionSpace
 from convexboost.core.text import brief
 from convexboost.core.tolerances import BETTER
-from convexboost.learners._dense import DenseHypothesis, DenseSet
+from convexboost.learners._dense import DenseHypothesis, DenseSet, DenseTarget
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +35,10 @@ class Atom(DenseHypothesis):
         return self.values[np.asarray(X)]
 
 
+#: Directions in which the atoms are this much shorter than in the longest are rounding.
+NEGLIGIBLE = 1e-12
+
+
 class FiniteSet(DenseSet):
     """H = {a_1, …, a_M}, both signs allowed: exact argmax of |⟨v, a⟩|/‖a‖, lowest index on ties.
 
@@ -39,11 +46,27 @@ class FiniteSet(DenseSet):
     """
 
     is_exact = True
+    knows_span = True
 
     def __init__(self, atoms: Array, space: FunctionSpace) -> None:
         super().__init__(np.arange(space.n_samples), space)
         self.atoms = np.asarray(atoms, float)
         self._norms = np.array([space.norm(atom) for atom in self.atoms])
+
+    def zero(self, n_outputs: int) -> FiniteTarget:
+        """Δ = 0."""
+        return FiniteTarget(self, np.zeros((self.space.n_samples, n_outputs)))
+
+    @cached_property
+    def basis(self) -> Array:
+        """Return an orthonormal basis of √p · span(H), a function in each row."""
+        scaled = (np.sqrt(self.space.weight)[:, None] * self.atoms).reshape(len(self.atoms), -1)
+        _, singular, rows = np.linalg.svd(scaled, full_matrices=False)
+        return rows[singular > NEGLIGIBLE * singular[0]]
+
+    def at(self, coordinates: Array) -> Direction:
+        """Return the function of span(H) with these coordinates."""
+        return super().at(coordinates.ravel() @ self.basis)
 
     def functions(self, n_outputs: int) -> sp.csc_array:
         """Return the atoms."""
@@ -54,3 +77,21 @@ class FiniteSet(DenseSet):
         lengths = np.array([abs(self.space.inner(values, atom)) for atom in self.atoms]) / self._norms
         best = int(np.argmax(lengths >= lengths.max() * (1 - BETTER)))
         return Atom(best, self.atoms[best])
+
+
+class FiniteTarget(DenseTarget):
+    """Δ row by row; its part inside the span from an orthonormal basis."""
+
+    def coordinates(self, even_if_slow: bool = False) -> Array:
+        """Return ΠΔ in the basis."""
+        coordinates: Array = self.hypotheses.basis @ super().coordinates().ravel()
+        return coordinates
+
+    def inner(self, gradient: Gradient) -> tuple[float, float]:
+        """⟨ΠΔ, Π∇⟩ and ‖Π∇‖²."""
+        own, other = self.coordinates(), FiniteTarget(self.hypotheses, gradient.values).coordinates()
+        return float(own @ other), float(other @ other)
+
+    def length(self) -> float:
+        """Return ‖ΠΔ‖."""
+        return (1.0 + self.hypotheses.rounding) * float(np.linalg.norm(self.coordinates()))
