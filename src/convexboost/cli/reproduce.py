@@ -37,18 +37,23 @@ class ReproduceError(CommandError):
     """There is nothing to reproduce under this name."""
 
 
-def run(what: str, quick: bool, out: Path, fresh: bool) -> int:
-    """Run, report, and return the exit status: 0, 1 where runs failed, 130 after Ctrl-C."""
+def run(what: str, quick: bool, out: Path, fresh: bool, pages: Path | None = None) -> int:
+    """Run, report, and return the exit status: 0, 1 where runs failed, 130 after Ctrl-C.
+
+    `pages` is where the small pages go, one folder for each experiment; by default to `out`/results.
+    """
     console, began = Console(highlight=False), time.perf_counter()
     wanted = names(what)
     check_folder(out, "--out")
+    if pages is not None:
+        check_folder(pages, "--pages")
     chosen = [load(name, quick) for name in wanted]
     done = run_all(chosen, out, console, fresh)
     seconds = time.perf_counter() - began
     report = compose(TITLE, LEAD, done, command(what, quick, out), seconds)
     path = save(report, done, out)
     for study, outcome in done:
-        publish(study, outcome, out / "results" / study.name, command(study.name, quick, out))
+        publish(study, outcome, (pages or out / "results") / study.name, command(study.name, quick, out))
     for study, outcome in done:
         console.print("")
         console.print(_summary(study, outcome))
