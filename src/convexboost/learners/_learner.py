@@ -94,10 +94,10 @@ class Learner(Parameters, ABC):
 
         """
 
-    def settled(self, task: str) -> Self:
+    def settled(self, task: str, n_outputs: int) -> Self:
         """Return the learner with its own "auto" parameters settled.
 
-        `task` is "classification", "regression" or "ranking".
+        `task` is "classification", "regression" or "ranking"; the loss has `n_outputs`.
         """
         return self
 
