@@ -63,8 +63,8 @@ def add_lookup(F, codes, table):
     return np.array([row + table[code] for row, code in zip(F, codes, strict=True)])
 
 
-def multiclass_hinge(F, y):
-    """max_k (1[k ≠ y] + f_k − f_y) and e_k − e_y; 0 at a loss of 0, the mean over tied rivals."""
+def multiclass_hinge(F, y, ties="mean"):
+    """max_k (1[k ≠ y] + f_k − f_y) and e_k − e_y; at a loss of 0 zero, at ties the mean or the first."""
     losses, G = np.zeros(len(y)), np.zeros(F.shape)
     for n, own in enumerate(y):
         rivals = [k for k in range(F.shape[1]) if k != own]
@@ -72,6 +72,7 @@ def multiclass_hinge(F, y):
         losses[n] = max(1.0 + best - F[n, own], 0.0)
         if losses[n] > 0.0:
             tied = [k for k in rivals if F[n, k] == best]
+            tied = tied if ties == "mean" else tied[:1]
             G[n, tied] = 1.0 / len(tied)
             G[n, own] = -1.0
     return losses, G
