@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from convexboost.kernels.descent import Branches, add_trees, descend
+from convexboost.kernels.grown import read_tree
 from convexboost.kernels.target import Update, quantise, update_target
 from convexboost.kernels.trees import (
     CHUNK,
@@ -308,3 +309,17 @@ def test_growing_in_one_go_or_with_pauses(binned, n_outputs):
     expected = values[leaf] + values[leaf + n_leaves]
     expected[:3] = 0.0
     np.testing.assert_array_equal(F, expected)
+
+
+def test_a_grown_tree_as_arrays():
+    nodes, _ = root(6, 3)
+    nodes["feature"], nodes["child"] = [4, 2, -1, -1, -1], [1, 3, -1, -1, -1]
+    nodes["begin"], nodes["end"] = [0, 0, 4, 0, 1], [6, 4, 6, 1, 4]
+    order = np.array([5, 0, 2, 4, 1, 3], np.int32)
+    feature, child, leaf_of_node = (np.empty(5, np.int32) for _ in range(3))
+    leaf = np.empty(6, np.int32)
+    assert read_tree(nodes, order, feature, child, leaf_of_node, leaf) == 3
+    np.testing.assert_array_equal(feature, nodes["feature"])
+    np.testing.assert_array_equal(child, nodes["child"])
+    np.testing.assert_array_equal(leaf_of_node, [-1, -1, 0, 1, 2])
+    np.testing.assert_array_equal(leaf, [2, 0, 2, 0, 2, 1])

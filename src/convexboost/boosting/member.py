@@ -79,11 +79,12 @@ class Member:
         hypotheses.zero(objective.n_outputs)  # a set that cannot have this many outputs says so now
         options.step.check(F.constants)
         options.algorithm.check(options.step, F.constants)
+        step = options.step.settled(F.constants, options.algorithm.inverse_time)
         self.algorithm, self.validation, self.weight = options.algorithm, problem.validation, problem.weight
         self.n_rows = len(hypotheses.inputs)
         self.tracker = BoundTracker(objective, hypotheses) if options.certifies else None
         self.model = AdditiveModel(start, hypotheses.mapper)
-        self.progress = State(F, hypotheses, objective.n_outputs, options.step, rng, budget=budget)
+        self.progress = State(F, hypotheses, objective.n_outputs, step, rng, budget=budget)
         self.h: Direction = ZERO  #: the direction of the last round
         self.step = 0.0  #: its step
         self.zeros = 0  #: rounds without a direction, at the end

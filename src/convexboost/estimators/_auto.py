@@ -60,7 +60,7 @@ def settle(
     return Settled(
         loss=loss,
         learner=learner,
-        settled_learner=learner.settled(model._task),
+        settled_learner=learner.settled(model._task, objective.n_outputs),
         options=options,
         l2=float(model.l2),
         envelope=envelope,

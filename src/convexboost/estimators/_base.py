@@ -150,7 +150,9 @@ class BaseConvexBoost(EstimatorInput):
         They share the bins of all rows, which do not see targets.  What does, statistics of categories, each
         adds to the mapper of the member before, so that the last mapper serves the models of all.
         """
-        mapper = self._bind(settled, data.train, whole).mapper
+        categorical = np.flatnonzero(self._columns.categorical)
+        learner, X = settled.settled_learner, data.train.X
+        mapper: Mapper = learner.mapper(X, whole.space, categorical, self._n_threads())
         problems: list[Problem] = []
         for part in parts:
             objective = settled.bind(part.train)
@@ -166,7 +168,7 @@ class BaseConvexBoost(EstimatorInput):
         settled: Settled,
         rows: Rows,
         objective: BoundLoss,
-        mapper: Mapper | None = None,
+        mapper: Mapper | None,
         start: Array | None = None,
     ) -> HypothesisSet:
         """Let the learner meet the inputs, and the gradient at the `start` where it asks for it."""

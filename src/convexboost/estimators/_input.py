@@ -25,6 +25,7 @@ from convexboost.core.space import Array, FunctionSpace, in_range
 from convexboost.core.sums import ExactSum
 from convexboost.estimators import _validation
 from convexboost.estimators._frames import (
+    Cells,
     Columns,
     column_names,
     has_times,
@@ -159,8 +160,8 @@ class EstimatorInput(EstimatorParameters):
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         X = as_columns(X)
-        self._columns = Columns.learn(X, self.categorical_features)
-        X = self._check_inputs(X, reset=True)
+        self._columns, cells = Columns.learn(X, self.categorical_features)
+        X = self._check_inputs(X, reset=True, cells=cells)
         with naming("y"):
             y = self._check_targets(unmasked(y))
             check_consistent_length(X, y)
@@ -283,7 +284,10 @@ class EstimatorInput(EstimatorParameters):
     def _has_whole_groups(self, rows: Rows, loss: Loss) -> bool:
         return rows.groups is not None and (self._task == "ranking" or loss.whole_groups)
 
-    def _check_inputs(self, X: Any, *, reset: bool = False, parameter: str = "X") -> Any:
+    def _check_inputs(
+        self, X: Any, *, reset: bool = False, parameter: str = "X", cells: list[Cells] | None = None
+    ) -> Any:
+        """Return X as numbers; `cells` are its columns, if they have been read."""
         if not reset and self._is_checked(X):
             return X
         tags = get_tags(self).input_tags
@@ -294,7 +298,7 @@ class EstimatorInput(EstimatorParameters):
         }
         X = as_columns(X, parameter)
         with naming(parameter):
-            return self._read_inputs(X, parameter, reset, options)
+            return self._read_inputs(X, parameter, reset, options, cells)
 
     def _is_checked(self, X: Any) -> bool:
         """Return whether X is an array of finite floats, as wide as that of the fit: no check can fail.
@@ -308,7 +312,9 @@ class EstimatorInput(EstimatorParameters):
         with np.errstate(over="ignore", invalid="ignore"):
             return bool(np.isfinite(X.sum()))
 
-    def _read_inputs(self, X: Any, parameter: str, reset: bool, options: dict[str, Any]) -> Any:
+    def _read_inputs(
+        self, X: Any, parameter: str, reset: bool, options: dict[str, Any], cells: list[Cells] | None
+    ) -> Any:
         if self._columns.plain and not is_frame(X) and not has_times(X):
             if parameter == "X":
                 return validate_data(self, X, reset=reset, **options)
@@ -319,9 +325,8 @@ class EstimatorInput(EstimatorParameters):
         column_names(X)
         _check_feature_names(self, X, reset=reset)
         _check_n_features(self, X, reset=reset)
-        return check_array(
-            self._columns.encode(X, parameter), estimator=self, input_name=parameter, **options
-        )
+        encoded = self._columns.encode(X, parameter, cells)
+        return check_array(encoded, estimator=self, input_name=parameter, **options)
 
     def _groups(self, loss: Loss, groups: Any, X: Any, named: Callable[[str], str] = str) -> Groups | None:
         """Check the labels of the groups; a loss that needs none must not be given any, and vice versa."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+from functools import cache
 from numbers import Integral
 from typing import Any
 
@@ -68,6 +69,7 @@ class EstimatorParameters(NamedParts, BaseEstimator):
         return not (value is default or (np.ndim(value) == 0 and bool(value == default)))
 
     @classmethod
+    @cache
     def _defaults(cls) -> dict[str, Any]:
         """Return the defaults; a subclass whose `__init__` does not name a parameter inherits its default."""
         signatures = [inspect.signature(base.__init__) for base in reversed(cls.__mro__)]  # type: ignore[misc]

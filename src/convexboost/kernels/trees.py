@@ -68,6 +68,7 @@ class Rules(NamedTuple):
     min_weight: float  #: of a leaf; positive
     min_gain: float
     l2: float  #: added to the weight of a leaf
+    category_l2: float  #: added to the weight of a category, and of a leaf that a set of categories makes
     tie: float  #: means that differ by less may be equal but for rounding
     is_random: bool  #: one cut drawn for each feature and node, instead of all of them
     seed: int  #: of these cuts
@@ -324,8 +325,8 @@ def _tabulate(room, codes, rows, begin, end, feature):
 
 
 @kernel(inline="always")
-def _sorted_bins(table, bins, key):
-    """Sort the bins of categories by their means, and return how many there are.
+def _sorted_bins(table, bins, key, l2):
+    """Sort the bins of categories by their means, `l2` added to their weights; return how many there are.
 
     Means of several outputs are compared along the direction in which a category differs most from all.
     """
@@ -355,7 +356,8 @@ def _sorted_bins(table, bins, key):
     for i in range(count):
         b, value = bins[i], 0.0
         for k in range(1, width):
-            value += direction[k] * (table[b, k] / table[b, 0] - total[k] / total[0])
+            value += direction[k] * (table[b, k] - table[b, 0] * total[k] / total[0])
+        value /= table[b, 0] + l2
         key[b] = value
         largest = max(largest, abs(value))
     if largest > 0.0:
@@ -454,6 +456,7 @@ class _Cuts(NamedTuple):
     size: int  #: how many bins there are
     sign: int  #: how leaf values must move from left to right; 0: in any way
     only: int  #: the one cut that is tried; −1: all of them
+    l2: float  #: added to the weight of a leaf
 
 
 @kernel(error_model="numpy")
@@ -462,8 +465,8 @@ def _scan_one(cuts, left, total, base, rules, best, pairs, scores):
 
     A bin is one number of 64 bits, as in `_add_pairs`; so is a sum of bins.
     """
-    table, bins, size, sign, only = cuts
-    least, l2, weight, sum_ = rules.min_weight, rules.l2, total[0], total[1]
+    table, bins, size, sign, only, l2 = cuts
+    least, weight, sum_ = rules.min_weight, total[0], total[1]
     pair = np.int64(left[1]) << 32 | np.int64(left[0])
     first, last = (0, size) if only < 0 else (only, only + 1)
     for i in range(last):
@@ -497,8 +500,8 @@ def _scan(cuts, left, total, base, rules, best):
     `left` is the sum of the bins that go left in any case, and is overwritten; `base` is the score of the
     node without a split.
     """
-    table, bins, size, sign, only = cuts
-    least, l2, width, cut = rules.min_weight, rules.l2, table.shape[1], -1
+    table, bins, size, sign, only, l2 = cuts
+    least, width, cut = rules.min_weight, table.shape[1], -1
     for i in range(size):
         b = bins[i]
         if table[b, 0] <= 0 and i != only:
@@ -526,7 +529,8 @@ def find_split(room, features, rows, total, rules, nodes, node, mask):
 
     A numeric split sends a prefix of the bins left and the missing values to the better side.  A categorical
     one sends a prefix of the categories left, missing values being one of them, in the order of their means.
-    For one output the best set of categories is such a prefix, unless a leaf would be too light.
+    Without `category_l2` the best set of categories is such a prefix for one output, unless a leaf would be
+    too light.
 
     The sums of the bins come from the histogram, or from the rows where there are few of them.  A cut that is
     drawn needs the sum of one side only.
@@ -556,8 +560,10 @@ def find_split(room, features, rows, total, rules, nodes, node, mask):
         else:
             first = j << np.int64(features.shift)
             table = hist[first : first + n_bins[j]]
+        l2 = rules.l2
         if is_category:
-            order, count = bins, _sorted_bins(table[: n_bins[j]], bins, room.key)
+            l2 += rules.category_l2
+            order, count = bins, _sorted_bins(table[: n_bins[j]], bins, room.key, rules.category_l2)
         has_missing = table[lost, 0] > 0 and not is_category
         if rules.is_random and only < 0:
             only = _draw_cut(table, order, count, draw(rules.seed, node, j))
@@ -569,7 +575,7 @@ def find_split(room, features, rows, total, rules, nodes, node, mask):
             for k in range(width):
                 left[k] = table[lost, k] if side == 1 else 0.0
             size = count if has_missing and side == 0 else count - 1
-            cuts = _Cuts(table, order, size, features.monotone[j], only)
+            cuts = _Cuts(table, order, size, features.monotone[j], only, l2)
             if width == 2:
                 gain, cut = _scan_one(cuts, left, total, base, rules, best_gain, room.pairs, room.scores)
             else:

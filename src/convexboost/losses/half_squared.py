@@ -4,26 +4,34 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numba import njit
 
 from convexboost.core.gradients import Gradient
 from convexboost.core.protocols import Constants
 from convexboost.core.space import Array, FunctionSpace
 from convexboost.core.sums import total
 from convexboost.kernels import parallel
+from convexboost.kernels.compiling import kernel
 from convexboost.losses._leaves import leaf_means
 from convexboost.losses._loss import RowLoss
 from convexboost.losses._scores import Lookup
 
 
-@njit(cache=True, nogil=True)
-def _sweep(F: Array, y: Array, codes: Any, table: Array, G: Array, start: int, stop: int) -> None:
-    """Add table[codes] to F; G = F − y."""
+@kernel(inline="always")
+def _sweep_of(F: Any, y: Any, codes: Any, table: Any, G: Any, start: Any, stop: Any, K: Any) -> None:
     for n in range(np.uint64(start), np.uint64(stop)):
         c = np.uint64(codes[n])
-        for k in range(np.uint64(F.shape[1])):
+        for k in range(np.uint64(K)):
             f = F[n, k] + table[c, k]
             F[n, k], G[n, k] = f, f - y[n, k]
+
+
+@kernel
+def _sweep(F: Any, y: Any, codes: Any, table: Any, G: Any, start: Any, stop: Any) -> None:
+    """Add table[codes] to F; G = F − y.  One output is passed as a literal: the compiler removes the loop."""
+    if F.shape[1] == 1:
+        _sweep_of(F, y, codes, table, G, start, stop, 1)
+    else:
+        _sweep_of(F, y, codes, table, G, start, stop, F.shape[1])
 
 
 @dataclass(frozen=True)
