@@ -13,9 +13,10 @@ from sklearn.datasets import load_digits, make_friedman1
 from sklearn.tree import DecisionTreeRegressor
 
 from convexboost import ConvexBoostClassifier, ConvexBoostRanker, ConvexBoostRegressor
+from convexboost.core.model import AdditiveModel
 from convexboost.core.space import FunctionSpace
 from convexboost.estimators import _auto, _trials, _validation
-from convexboost.learners import Network, Tree
+from convexboost.learners import Network, Stump, Tree
 from convexboost.losses import Quantile, Quantiles, Ridge
 from convexboost.losses.absolute import Absolute
 from convexboost.losses.cvar import CVaR
@@ -136,16 +137,25 @@ def test_every_weak_learner_is_chosen_once(algorithm):
     assert len(model.chosen_) == model.history_["weak_learners"][-1] >= 3 * model.n_rounds_ > 60
 
 
-def test_a_rescaling_of_all_members_adds_no_terms():
-    model = make(
-        ConvexBoostRegressor, learner="stump", algorithm="dual_averaging", output="last", n_rounds=40
-    )
-    model.set_params(n_iter_no_change=40).fit(X, np.exp(X[:, 0]))
-    assert model.model_.multipliers[-1] != 1.0
-    assert len(model.model_.terms) == 3 * model.n_rounds_
+@pytest.mark.parametrize("step", ["auto", "inverse_sqrt"])
+def test_a_rescaling_adds_no_terms(step):
+    """Dual averaging rescales the models in each round, by factors of their own or by the same."""
+    options = {"algorithm": "dual_averaging", "step": step, "output": "last", "n_iter_no_change": 40}
+    model = make(ConvexBoostRegressor, learner="stump", n_rounds=40, **options).fit(X, np.exp(X[:, 0]))
+    found = model.model_
+    assert len(found.terms) == 3 * model.n_rounds_
+    assert bool(found.parts) == (step == "auto")
     stages = list(model.staged_predict(X))
     np.testing.assert_allclose(stages[-1], model.predict(X), rtol=1e-12)
-    np.testing.assert_allclose(model.model_.truncate(7).predict(X)[:, 0], stages[6], rtol=1e-12)
+    np.testing.assert_allclose(found.truncate(7).predict(X)[:, 0], stages[6], rtol=1e-12)
+    points = [np.full(N, found.start[0]), *stages[:-1]]
+    np.testing.assert_allclose(found.average().predict(X)[:, 0], np.mean(points, axis=0), rtol=1e-12)
+    again = AdditiveModel.from_plain(*found.to_plain(), Stump())
+    np.testing.assert_array_equal(again.predict(X), found.predict(X))
+    np.testing.assert_array_equal(list(again.staged_predict(X)), list(found.staged_predict(X)))
+    description, arrays = found.to_plain()
+    with pytest.raises(ValueError, match="array `parts`"):
+        AdditiveModel.from_plain(description, {**arrays, "parts": np.full(3, 7)}, Stump())
 
 
 WEIGHTS = {

@@ -69,7 +69,7 @@ class BaseConvexBoost(EstimatorInput):
             for name, rows in data.watched.items()
         }
         shares = self._shares(data.train, loss) if settled.cross_fits else None
-        options, held_out = settled.options, data.held_out
+        options = settled.options
         if shares is None:
             for name in ("scoring", "n_iter_no_change"):
                 if settled.cross_fits and self._is_given(name):
@@ -82,18 +82,17 @@ class BaseConvexBoost(EstimatorInput):
             problems = [self._problem(settled, objective, data)]
         else:
             problems = self._members(settled, objective, data, _parts(data, shares))
-            options, held_out = settled.ensemble_options, data.train.weighed(shares)
-        score = None if held_out is None else self._score_of(problems, held_out, loss)
+            options = settled.ensemble_options
+        score = self._score_of(problems, data, shares, loss)
         training = Training.of_several(problems, options, self._callbacks(options), score)
         training.run()
         result = training.result()
         if result.stop.kind == "interrupted" and len(result.records) == 1:  # there is nothing to keep
             raise KeyboardInterrupt
         self._warn(result)
-        if shares is not None and held_out is not None:
-            unseen = settled.bind_unseen(held_out)
-            if unseen.recalibrates:
-                result = recalibrated(result, training.members, problems, unseen)
+        if shares is not None and objective.recalibrates:
+            unseen = settled.bind_unseen(data.train.weighed(shares))
+            result = recalibrated(result, training.members, problems, unseen)
         self._settled, self._rows_of_fit = settled, signature(data.whole.X, data.whole.y)
         self.loss_ = loss
         self.constants_ = objective.constants
@@ -130,9 +129,14 @@ class BaseConvexBoost(EstimatorInput):
         """Return what turns scores at these rows into a number; None where `scoring` is the loss."""
         return None if self._is_named("scoring", "loss") else Judge(self, rows, loss)
 
-    def _score_of(self, problems: Sequence[Problem], rows: Rows, loss: Loss) -> Callable[[], float] | None:
+    def _score_of(
+        self, problems: Sequence[Problem], data: Data, shares: Array | None, loss: Loss
+    ) -> Callable[[], float] | None:
         """Return what scores the rows that the problems hold out, in their order, as one set."""
-        judge = self._judge(rows, loss)
+        if self._is_named("scoring", "loss"):  # nothing to score: spare the copy of X
+            return None
+        rows = data.held_out if shares is None else data.train.weighed(shares)
+        judge = None if rows is None else self._judge(rows, loss)
         return None if judge is None else lambda: judge(pooled_scores(problems))
 
     def _shares(self, rows: Rows, loss: Loss) -> Array | None:
