@@ -3,7 +3,7 @@
 import numpy as np
 
 from convexboost.core.tolerances import NOTHING
-from convexboost.kernels.compiling import kernel
+from convexboost.core.compiling import kernel
 
 
 @kernel

@@ -4,7 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from convexboost.kernels.compiling import kernel
+from convexboost.core.bits import local_array
+from convexboost.core.compiling import kernel
 
 #: Rows that take the steps of a binary search together: their values and bins stay in the cache.
 BLOCK = 512
@@ -44,7 +45,7 @@ def _find(X, j, begin, end, cuts, values, bins):
 def encode(X, cuts, out, start, stop):
     """out[j, n] = bin of X[n, j], for rows start … stop − 1 and the features of `cuts`."""
     features, numbers, ends = cuts
-    values, bins = np.empty(BLOCK), np.empty(BLOCK, np.int64)
+    values, bins = local_array(BLOCK, np.float64), local_array(BLOCK, np.int64)
     for begin in range(start, stop, BLOCK):
         end = min(begin + BLOCK, stop)
         for i in range(len(features)):
@@ -61,7 +62,7 @@ def add_tables(F, X, cuts, tables, table_ends, start, stop):
     The table of features[i], with the missing bin last, is tables[table_ends[i] : table_ends[i + 1]].
     """
     features, numbers, ends = cuts
-    values, bins = np.empty(BLOCK), np.empty(BLOCK, np.int64)
+    values, bins = local_array(BLOCK, np.float64), local_array(BLOCK, np.int64)
     for begin in range(start, stop, BLOCK):
         end = min(begin + BLOCK, stop)
         for i in range(len(features)):

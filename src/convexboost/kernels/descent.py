@@ -4,7 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from convexboost.kernels.compiling import kernel
+from convexboost.core.bits import local_array
+from convexboost.core.compiling import kernel
 
 #: Rows that go down a tree together: their state stays in the nearest cache.
 BLOCK = 256
@@ -47,7 +48,7 @@ def _walk(codes, begin, root, branches, at, active):
 @kernel
 def descend(codes, branches, start, stop, out):
     """out[n] = number of the leaf of row n in one tree, for rows start … stop − 1."""
-    at, active = np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32)
+    at, active = local_array(BLOCK, np.int32), local_array(BLOCK, np.int32)
     for begin in range(start, stop, BLOCK):
         size = min(BLOCK, stop - begin)
         _walk(codes, begin, 0, branches, at[:size], active)
@@ -58,7 +59,7 @@ def descend(codes, branches, start, stop, out):
 @kernel
 def add_trees(F, codes, roots, branches, values, start, stop):
     """F[n] += the values of all trees at row n, for rows start … stop − 1; tree t begins at roots[t]."""
-    at, active = np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32)
+    at, active = local_array(BLOCK, np.int32), local_array(BLOCK, np.int32)
     for begin in range(start, stop, BLOCK):
         size = min(BLOCK, stop - begin)
         for t in range(len(roots)):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from convexboost.core.tolerances import BLOCK_VALUES
 from convexboost.kernels import parallel
-from convexboost.kernels.compiling import kernel
+from convexboost.core.compiling import kernel
 
 Fingerprints = NDArray[np.uint64]
 

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from convexboost.kernels.compiling import kernel
+from convexboost.core.compiling import kernel
 
 
 class Update(NamedTuple):

@@ -24,7 +24,20 @@ from convexboost.kernels import parallel
 from convexboost.kernels.hashing import Fingerprints, draw_rows, fingerprints_of_codes
 from convexboost.kernels.leaves import leaf_sums
 from convexboost.kernels.target import Update, quantise, update_target
-from convexboost.kernels.trees import LARGEST, Features, Room, Rows, Rules, leaf_of_rows, n_columns, n_slots
+from convexboost.kernels.trees.data import (
+    CHILD,
+    FEATURE,
+    LARGEST,
+    Features,
+    Nodes,
+    Room,
+    Rows,
+    Rules,
+    cells,
+    n_columns,
+    n_slots,
+)
+from convexboost.kernels.trees.growth import leaf_of_rows
 from convexboost.learners._dense import DenseTarget, RowSet
 from convexboost.learners._growth import Buffers, Growth, WholeWeights, power_above
 from convexboost.learners._monotone import means, nearest_monotone
@@ -91,26 +104,26 @@ class TreeSet(RowSet):
 
     def grow(self, D: Array, norm: float, rng: np.random.Generator) -> tuple[TreeFunction, Array]:
         """Grow a tree on the rows of D, whose length is `norm`; return also the sums in its leaves."""
-        seed = int(rng.integers(2**63)) if self.learner.splits == "random" else 0
+        seed = int(rng.integers(2**63)) if self.learner.splits == "random" else None
         features = self._draw_features(rng)
         order = self._draw_rows(D, norm, rng)
         unit = power_above(norm) / LARGEST
         values = self._whole_numbers(D, unit)
         rules = self._rules(norm / unit, float(self.learner.min_split_gain) / unit / unit, order, seed)
         slots = n_slots(len(order), rules.max_leaves, rules.few)
-        room = self._room(slots, len(features.numbers) << int(features.shift), values.shape[1])
-        rows = Rows(values, order, self.buffers.take("spare", (len(D),)))
-        nodes, masks = Growth(features, rows, rules, room, self.inputs.n_threads).run()
-        return self._finish(D, norm, rows.order, nodes, masks)
+        room = self._room(slots, len(features.numbers) << int(features.shift), D.shape[1])
+        rows = Rows(cells(values), order, self.buffers.take("spare", (len(D),)))
+        nodes = Growth(features, rows, rules, room, self.inputs.n_threads).run()
+        return self._finish(D, norm, rows.order, nodes)
 
     @property
     def max_leaves(self) -> int:
         """Return how many leaves a tree may have."""
         return min(int(self.learner.max_leaves), self.space.n_samples)
 
-    def _room(self, n_slots: int, n_bins: int, width: int) -> Room:
+    def _room(self, n_slots: int, n_bins: int, n_outputs: int) -> Room:
         """Return where the splits of a tree are searched: the same place as for the last one, if it fits."""
-        key = n_slots, n_bins, width
+        key = n_slots, n_bins, n_outputs
         if self._last_room is None or self._last_room[0] != key:
             self._last_room = None  # its memory is free before there is a new one
             self._last_room = key, Room.of(*key, self.few)
@@ -121,7 +134,7 @@ class TreeSet(RowSet):
         """Return the most rows of a node whose splits are found without a histogram."""
         return FEW_IF_RANDOM if self.learner.splits == "random" else FEW
 
-    def _rules(self, norm: float, min_gain: float, order: NDArray[np.int32], seed: int) -> Rules:
+    def _rules(self, norm: float, min_gain: float, order: NDArray[np.int32], seed: int | None) -> Rules:
         """Return the limits of the learner for a tree on these rows; `norm` is ‖Δ‖ in whole numbers."""
         learner, weights = self.learner, self.weights
         share = 1.0 if len(order) == self.space.n_samples else float(ExactSum().add(self.space.weight[order]))
@@ -136,7 +149,6 @@ class TreeSet(RowSet):
             min_gain=max(min_gain, ROUNDING * norm**2) * weights.unit,  # more than rounding
             l2=share * float(learner.reg_lambda) / rows_per_unit,
             tie=weights.rounding_of_means(norm),
-            is_random=learner.splits == "random",
             seed=seed,
             few=self.few,
         )
@@ -176,7 +188,7 @@ class TreeSet(RowSet):
         n_bins, kinds = self.n_bins[numbers], self.categorical[numbers]
         signs = np.append(self.monotone, np.zeros(len(self.mapper.statistics), np.int64))[numbers]
         shift = np.uint64(int(n_bins.max() - 1).bit_length())
-        return Features(codes, self.inputs.columns, numbers, n_bins, kinds, signs, shift)
+        return Features(codes, self.inputs.columns, numbers, n_bins, kinds if kinds.any() else None, signs, shift)
 
     def _draw_rows(self, D: Array, norm: float, rng: np.random.Generator) -> NDArray[np.int32]:
         """Return the rows that a tree is grown on, in their order; whole groups where there are groups.
@@ -203,18 +215,18 @@ class TreeSet(RowSet):
         return out
 
     def _finish(
-        self, D: Array, norm: float, order: NDArray[np.int32], nodes: Any, masks: NDArray[np.uint64]
+        self, D: Array, norm: float, order: NDArray[np.int32], nodes: Nodes
     ) -> tuple[TreeFunction, Array]:
         """Return the tree with the best leaf values for all rows, and the sums in its leaves."""
-        feature, child = nodes["feature"].astype(np.int32), nodes["child"].astype(np.int32)
+        feature, child = nodes.numbers[:, [FEATURE, CHILD]].T.astype(np.int32)
         is_leaf = feature < 0
         leaf_of_node = (np.cumsum(is_leaf) - 1).astype(np.int32)
         values = np.zeros((int(is_leaf.sum()), D.shape[1]))
         monotone = self.monotone if self._has_monotone else None
-        tree = TreeFunction(feature, child, masks.copy(), leaf_of_node, values, monotone)
+        tree = TreeFunction(feature, child, nodes.masks.copy(), leaf_of_node, values, monotone)
         if len(order) == len(D):
             leaves = np.empty(len(D), np.int32)
-            leaf_of_rows(order, nodes, leaf_of_node, leaves)
+            leaf_of_rows(order, nodes.numbers, leaf_of_node, leaves)
             self.inputs.remember(tree, leaves)
         sums = leaf_sums(D, self.space, self.inputs.leaves(tree), len(values), norm, self.inputs.n_threads)
         mass = sums[:, 0] + self.learner.reg_lambda / self.n_rows

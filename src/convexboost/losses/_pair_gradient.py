@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from convexboost.core.gradients import BinnedRows, Gradient
 from convexboost.core.space import Array, Codes, FunctionSpace
 from convexboost.kernels import parallel
-from convexboost.kernels.compiling import kernel
+from convexboost.core.compiling import kernel
 from convexboost.kernels.histogram import BLOCK, DenseBins
 
 

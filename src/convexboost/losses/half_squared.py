@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numba import njit
 
+from convexboost.core.compiling import kernel
 from convexboost.core.gradients import Gradient
 from convexboost.core.protocols import Constants
 from convexboost.core.space import Array, FunctionSpace
@@ -16,7 +16,7 @@ from convexboost.losses._loss import RowLoss
 from convexboost.losses._scores import Lookup
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _sweep(F: Array, y: Array, codes: Any, table: Array, G: Array, start: int, stop: int) -> None:
     """Add table[codes] to F; G = F − y."""
     for n in range(np.uint64(start), np.uint64(stop)):

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import sys
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 from numba import njit
@@ -38,14 +39,28 @@ class _Signatures(IndexDataCacheFile):
             return {}
 
 
+@cache
+def _stamp() -> tuple[float, int]:
+    """Return the date and size of all files that kernels import: Numba looks at their own file only."""
+    package = Path(__file__).parents[1]
+    found = [path.stat() for folder in ("core", "kernels") for path in (package / folder).rglob("*.py")]
+    return max((one.st_mtime for one in found), default=0.0), sum(one.st_size for one in found)
+
+
 def kernel(function: Any = None, **options: Any) -> Any:
     """Compile a function; further options are those of `numba.njit`."""
     if function is None:
         return partial(kernel, **options)
     compiled = njit(**(OPTIONS | options))(function)
     with suppress(AttributeError):  # NUMBA_DISABLE_JIT=1: nothing is compiled
-        compiled._cache._cache_file.__class__ = _Signatures
+        file = compiled._cache._cache_file
+        file.__class__, file._source_stamp = _Signatures, (file._source_stamp, _stamp())
     return compiled
+
+
+#: For a function that only kernels call: it is compiled with them, and can neither be called from Python nor
+#: be on disk by itself.
+part = partial(kernel, cache=False, no_cpython_wrapper=True)
 
 
 class _Notice(Listener):
