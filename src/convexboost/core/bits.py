@@ -39,9 +39,10 @@ def _local(dtype: Any, *sizes: Any) -> Any:
         word, made = context.get_data_type(array.dtype), context.make_array(array)(context, builder)
         itemsize = context.get_abi_sizeof(word)
         strides = [itemsize * math.prod(shape[i + 1 :]) for i in range(len(shape))]
-        populate_array(
+        data = cgutils.alloca_once(builder, word, math.prod(shape))  # type: ignore[no-untyped-call]
+        populate_array(  # type: ignore[no-untyped-call]
             made,
-            data=builder.bitcast(cgutils.alloca_once(builder, word, math.prod(shape)), made.data.type),
+            data=builder.bitcast(data, made.data.type),
             shape=[context.get_constant(types.intp, size) for size in shape],
             strides=[context.get_constant(types.intp, stride) for stride in strides],
             itemsize=context.get_constant(types.intp, itemsize),
@@ -66,7 +67,6 @@ def _local_table(typing: Any, n_rows: Any, n_columns: Any, dtype: Any) -> Any:
 
 def _plain_table(n_rows: int, n_columns: int, dtype: Any) -> Any:
     return np.empty((n_rows, n_columns), dtype)
-
 
 
 if getattr(config, "DISABLE_JIT", 0):

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -127,7 +127,7 @@ class CellSums:
         cell, scale = np.asarray(cell, np.int32), 1.0 / self.unit
         if len(weight) and not counted:
             self.mass_unit = MASS_UNIT
-        columns, digits = _contiguous(columns), self.digits
+        columns, digits = _contiguous(columns), cast(Any, self.digits)
         if columns.shape[1] == 1:  # a vector: the compiler sees that there is one column
             columns, digits = columns.reshape(-1), digits.reshape(-1, 2)
         _add_cells(cell, columns, weight, counted, scale, digits, self.mass)
@@ -245,7 +245,7 @@ def _add_terms(terms: Any, size: Any, digits: Any) -> None:
         _add_whole(lows, lower, digits)
 
 
-@kernel
+@kernel(allocates=False)
 def _add_rows(F: Any, G: Any, weight: Any, counted: Any, digits: Any) -> None:
     """digits[k] += Σ weight · F[:, k]; digits[0] += Σ weight · ⟨F_n, G_n⟩ where G has columns.
 
@@ -284,7 +284,7 @@ def _add_rows(F: Any, G: Any, weight: Any, counted: Any, digits: Any) -> None:
         digits[c, index(N_DIGITS - 1)] += carried
 
 
-@kernel
+@kernel(allocates=False)
 def _add_cells(cell: Any, columns: Any, weight: Any, counted: Any, scale: Any, out: Any, mass: Any) -> None:
     """Add weight · columns · scale to the cells, in whole numbers and in parts of 2^-32, cut off.
 
@@ -310,7 +310,7 @@ def _add_cells(cell: Any, columns: Any, weight: Any, counted: Any, scale: Any, o
                 out[c, k, index(1)] += times * np.int64((number - np.float64(units)) * PART_SCALE)
 
 
-@kernel
+@kernel(allocates=False)
 def _read_cells(digits: Any, unit: Any, over: Any, out: Any) -> None:
     """Write the sums as floats: units and parts of them are each brought into the range of a float first."""
     half = 1 << (PART_BITS - 1)

@@ -25,7 +25,9 @@ from convexboost.kernels.hashing import Fingerprints, draw_rows, fingerprints_of
 from convexboost.kernels.leaves import leaf_sums
 from convexboost.kernels.target import Update, quantise, update_target
 from convexboost.kernels.trees.data import (
+    BEGIN,
     CHILD,
+    END,
     FEATURE,
     LARGEST,
     Features,
@@ -37,7 +39,6 @@ from convexboost.kernels.trees.data import (
     n_columns,
     n_slots,
 )
-from convexboost.kernels.trees.growth import leaf_of_rows
 from convexboost.learners._dense import DenseTarget, RowSet
 from convexboost.learners._growth import Buffers, Growth, WholeWeights, power_above
 from convexboost.learners._monotone import means, nearest_monotone
@@ -78,6 +79,7 @@ class TreeSet(RowSet):
         self.n_rows = max(space.total, float(space.n_samples))
         self.monotone = learner.signs(np.asarray(mapper.bins.categorical, bool), names)
         self._has_monotone = bool(self.monotone.any())
+        self._has_categories = bool(self.categorical[self.usable].any())
         self.weights = WholeWeights.of(space)
         self.buffers = Buffers()
         self._last_room: tuple[tuple[int, int, int], Room] | None = None
@@ -123,10 +125,11 @@ class TreeSet(RowSet):
 
     def _room(self, n_slots: int, n_bins: int, n_outputs: int) -> Room:
         """Return where the splits of a tree are searched: the same place as for the last one, if it fits."""
+        has_tables = self.learner.splits != "random" or self._has_categories
         key = n_slots, n_bins, n_outputs
         if self._last_room is None or self._last_room[0] != key:
             self._last_room = None  # its memory is free before there is a new one
-            self._last_room = key, Room.of(*key, self.few)
+            self._last_room = key, Room.of(*key, self.few, has_tables)
         return self._last_room[1]
 
     @property
@@ -185,10 +188,11 @@ class TreeSet(RowSet):
         codes = self.inputs.codes
         if len(numbers) < codes.shape[1]:
             codes = np.ascontiguousarray(codes[:, numbers])
-        n_bins, kinds = self.n_bins[numbers], self.categorical[numbers]
+        n_bins = self.n_bins[numbers]
         signs = np.append(self.monotone, np.zeros(len(self.mapper.statistics), np.int64))[numbers]
         shift = np.uint64(int(n_bins.max() - 1).bit_length())
-        return Features(codes, self.inputs.columns, numbers, n_bins, kinds if kinds.any() else None, signs, shift)
+        categorical = self.categorical[numbers] if self._has_categories else None
+        return Features(codes, self.inputs.columns, numbers, n_bins, categorical, signs, shift)
 
     def _draw_rows(self, D: Array, norm: float, rng: np.random.Generator) -> NDArray[np.int32]:
         """Return the rows that a tree is grown on, in their order; whole groups where there are groups.
@@ -225,15 +229,25 @@ class TreeSet(RowSet):
         monotone = self.monotone if self._has_monotone else None
         tree = TreeFunction(feature, child, nodes.masks.copy(), leaf_of_node, values, monotone)
         if len(order) == len(D):
-            leaves = np.empty(len(D), np.int32)
-            leaf_of_rows(order, nodes.numbers, leaf_of_node, leaves)
-            self.inputs.remember(tree, leaves)
+            self.inputs.remember(tree, _leaf_of_rows(order, nodes, leaf_of_node))
         sums = leaf_sums(D, self.space, self.inputs.leaves(tree), len(values), norm, self.inputs.n_threads)
         mass = sums[:, 0] + self.learner.reg_lambda / self.n_rows
         np.divide(sums[:, 1:], mass[:, None], out=values, where=sums[:, :1] > 0.0)
         if monotone is not None:
             values[:] = nearest_monotone(tree, values, means(values.copy(), mass))
         return tree, sums
+
+
+def _leaf_of_rows(
+    order: NDArray[np.int32], nodes: Nodes, leaf_of_node: NDArray[np.int32]
+) -> NDArray[np.int32]:
+    """Return the leaf of each row: the rows of a leaf are next to each other in `order`."""
+    found = np.flatnonzero(nodes.numbers[:, FEATURE] < 0)
+    found = found[np.argsort(nodes.numbers[found, BEGIN])]
+    begin, end = nodes.numbers[found, BEGIN], nodes.numbers[found, END]
+    out = np.empty(len(order), np.int32)
+    out[order] = np.repeat(leaf_of_node[found], end - begin)
+    return out
 
 
 class TreeTarget(DenseTarget):

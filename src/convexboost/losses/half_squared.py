@@ -16,7 +16,7 @@ from convexboost.losses._loss import RowLoss
 from convexboost.losses._scores import Lookup
 
 
-@kernel
+@kernel(allocates=False)
 def _sweep(F: Array, y: Array, codes: Any, table: Array, G: Array, start: int, stop: int) -> None:
     """Add table[codes] to F; G = F − y."""
     for n in range(np.uint64(start), np.uint64(stop)):

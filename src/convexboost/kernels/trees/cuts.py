@@ -4,12 +4,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from convexboost.core.tolerances import BETTER
 from convexboost.core.bits import local_array
 from convexboost.core.compiling import part
+from convexboost.core.tolerances import BETTER
 from convexboost.kernels.trees.histograms import number_of, weight_of
 
 index = np.uint64
+ALL_BITS, NO_BITS, ONE = index(0xFFFFFFFFFFFFFFFF), index(0), index(1)
 
 
 class Cuts(NamedTuple):
@@ -28,16 +29,11 @@ class Cuts(NamedTuple):
 def scan(table, cuts, total, left, base, rules, best):
     """Return (gain, cut) for the best cut that beats `best`; (best, −1) if none does.
 
-    `base` is the score of the node without a split; `left` is overwritten.
+    `base` is the score of the node without a split; `left` is overwritten.  For one output, all scores are
+    found first, by vector instructions.
     """
-    if table.ndim == 1:
-        return _scan_one(table, cuts, total, base, rules, best)
-    return _scan_several(table, cuts, total, left, base, rules, best)
-
-
-@part
-def _scan_one(table, cuts, total, base, rules, best):
-    """Return what `scan` does, for one output: all scores first, by vector instructions."""
+    if table.ndim > 1:
+        return _scan_several(table, cuts, total, left, base, rules, best)
     first_bin, bins, size, sign, only, missing, missing_left = cuts
     pairs, scores = local_array(257, np.int64), local_array(257, np.float64)
     least, l2, weight, sum_ = rules.min_weight, rules.l2, total[0], total[1]
@@ -170,12 +166,6 @@ def sort_categories(table, first, n_bins, bins, sums):
 
 
 @part
-def _send_left(mask, b):
-    """Put a bin into the set."""
-    mask[b >> 6] |= index(1) << index(b & 63)
-
-
-@part
 def write_mask(table, cuts, cut, top, n_bins, total, mask):
     """Send bins left, and decide where bins go that have no rows in this node.
 
@@ -185,18 +175,18 @@ def write_mask(table, cuts, cut, top, n_bins, total, mask):
     first, bins, _, _, _, lost, missing_left = cuts
     weight, missing = 0, n_bins - 1
     for w in range(4):
-        inside = 63 - min(63, top - 64 * w)
-        mask[w] = index(0xFFFFFFFFFFFFFFFF) >> index(inside) if top >= 64 * w else index(0)
+        mask[w] = ALL_BITS if top >= 64 * w + 63 else NO_BITS
+    if top >= 0:
+        mask[top >> 6] = ALL_BITS >> index(63 - (top & 63))
     for i in range(cut + 1):
-        weight += weight_of(table, first + bins[i])
+        b = bins[i]
+        weight += weight_of(table, first + b)
         if top < 0:
-            _send_left(mask, bins[i])
-            missing_left = missing_left or bins[i] == missing
+            mask[b >> 6] |= ONE << index(b & 63)
+            missing_left = missing_left or b == missing
     if weight_of(table, first + lost) <= 0:
         missing_left = weight > (total - weight) * (1.0 + BETTER)
     if missing_left:
-        _send_left(mask, missing)
-        if top < 0:
-            for b in range(missing):
-                if weight_of(table, first + b) <= 0:
-                    _send_left(mask, b)
+        for b in range(0 if top < 0 else missing, missing + 1):
+            if b == missing or weight_of(table, first + b) <= 0:
+                mask[b >> 6] |= ONE << index(b & 63)

@@ -95,7 +95,7 @@ class Room(NamedTuple):
 
     hists: Any  #: cells, (n_slots or 1, rows of a histogram)
     table: Any  #: cells, (SIDES + 2,): the histogram of one feature; behind it two sums of rows
-    used: Any  #: int64: the bins of `table` that are not 0; the last entry is their number
+    used: Any  #: int64: the bins of `table` that are not 0; the last entry is their number; None: no table
     plain: Any  #: int64: 0, 1, 2, …
     total: Any  #: float64, (width,): the sum of a node
     sums: Any  #: float64, (2, width)
@@ -103,13 +103,16 @@ class Room(NamedTuple):
     values: Any  #: int32, (width + 1, n_rows): its weights and targets; last, −1 for rows to sum, else 0
 
     @classmethod
-    def of(cls, n_slots: int, n_bins: int, n_outputs: int, few: int) -> Room:
-        """Return room for so many histograms, and for nodes of so few rows."""
+    def of(cls, n_slots: int, n_bins: int, n_outputs: int, few: int, has_tables: bool = True) -> Room:
+        """Return room for so many histograms, and for nodes of so few rows.
+
+        These need tables of bins unless all cuts are drawn and no feature is categorical.
+        """
         width = n_columns(n_outputs)
         return cls(
             _cells(n_outputs, n_slots or 1, n_bins if n_slots else 0),
             _cells(n_outputs, SIDES + 2),
-            np.zeros(257, np.int64),
+            np.zeros(257, np.int64) if has_tables else None,
             np.arange(257),
             np.empty(width),
             np.empty((2, width)),

@@ -7,7 +7,7 @@ from convexboost.kernels.trees.data import CHUNK, SIDES
 from convexboost.kernels.trees.histograms import add_cell
 from convexboost.kernels.vectors import lowest_bit
 
-NO_BITS = np.uint64(0)
+NO_BITS, FIVE = np.uint64(0), np.uint64(5)
 
 index = np.uint64
 
@@ -43,25 +43,6 @@ def copy_codes(codes, order, begin, end, first, out):
 
 
 @part
-def _sum_chosen(values, size, table, side):
-    """Write the sum of the rows that are chosen behind the table."""
-    width = len(values) - 1
-    if table.ndim == 1:
-        weight, sum_ = np.int32(0), np.int32(0)
-        for i in range(size):
-            weight = np.int32(weight + (values[index(0), i] & values[index(2), i]))
-        for i in range(size):
-            sum_ = np.int32(sum_ + (values[index(1), i] & values[index(2), i]))
-        table[SIDES + side] = np.int64(sum_) << 32 | np.int64(weight)
-    else:
-        for k in range(index(width)):
-            sum_ = np.int32(0)
-            for i in range(size):
-                sum_ = np.int32(sum_ + (values[k, i] & values[index(width), i]))
-            table[SIDES + side, k] = sum_
-
-
-@part
 def draw_sides(codes, at, n_rows, missing, chance, values, table):
     """Draw a cut of the column `at`; return the last bin that goes left, −1 if there is none.
 
@@ -81,18 +62,25 @@ def draw_sides(codes, at, n_rows, missing, chance, values, table):
     if low > last or (low == last and not has_missing):
         return -1
     cut = np.int64(low) + int(chance * (np.int64(last) - np.int64(low))) if low < last else missing - 1
-    top = np.uint8(cut)
-    for i in range(size):
-        values[chosen, i] = -np.int32(codes[at, i] <= top)
-    _sum_chosen(values, size, table, 0)
-    if has_missing:
-        for i in range(size):
-            values[chosen, i] = -np.int32(codes[at, i] == np.uint8(missing))
-        _sum_chosen(values, size, table, 1)
-    elif table.ndim == 1:
+    if table.ndim == 1:
         table[SIDES + 1] = 0
     else:
         table[SIDES + 1, 0] = 0
+    first, last_bin = np.uint8(0), np.uint8(cut)
+    for side in range(2 if has_missing else 1):
+        for i in range(size):
+            values[chosen, i] = -np.int32((codes[at, i] >= first) & (codes[at, i] <= last_bin))
+        first, last_bin, sum_of_all = np.uint8(missing), np.uint8(missing), np.int64(0)
+        for k in range(chosen):
+            sum_ = np.int32(0)
+            for i in range(size):
+                sum_ = np.int32(sum_ + (values[k, i] & values[chosen, i]))
+            if table.ndim == 1:
+                sum_of_all += np.int64(sum_) << (k << FIVE)
+            else:
+                table[SIDES + side, k] = sum_
+        if table.ndim == 1:
+            table[SIDES + side] = sum_of_all
     return cut
 
 

@@ -4,15 +4,16 @@ from typing import Any
 
 import numpy as np
 
-from convexboost.core.tolerances import BETTER
 from convexboost.core.bits import local_array
 from convexboost.core.compiling import kernel, part
+from convexboost.core.tolerances import BETTER
 from convexboost.kernels.trees.data import BEGIN, CHILD, DEPTH, END, FEATURE, SLOT, SPLIT
 from convexboost.kernels.trees.few_rows import copy_values
 from convexboost.kernels.trees.histograms import add_histogram, add_up, clear, subtract
 from convexboost.kernels.trees.splits import Place, find_split
 
 index = np.uint64
+ONE = index(1)
 
 
 @part
@@ -22,20 +23,20 @@ def _partition(column, order, spare, begin, end, mask):
     `column` holds the codes of one feature: neighbouring rows share lines of the cache.
     """
     goes_left = local_array(256, np.uint8)
-    for b in range(index(256)):
-        goes_left[b] = mask[b >> index(6)] >> (b & index(63)) & index(1)
+    for b in range(256):
+        goes_left[b] = mask[b >> 6] >> index(b & 63) & ONE
     left, right = index(begin), index(begin)
     for i in range(index(begin), index(end)):
         n = order[i]
-        goes = index(goes_left[index(column[index(n)])])
+        goes = index(goes_left[column[index(n)]])
         order[left] = n  # write to both, advance in one: no branch has to be predicted
         spare[right] = n
         left += goes
-        right += index(1) - goes
+        right += ONE - goes
     return np.int64(left) - begin
 
 
-@kernel
+@kernel(allocates=False)
 def partition(column, rows, begin, end, mask):
     """Do what `_partition` does, for a thread."""
     return _partition(column, rows.order, rows.spare, begin, end, mask)
@@ -75,7 +76,7 @@ def _best_leaf(numbers, gains, n_nodes, min_gain):
     return best
 
 
-@kernel
+@kernel(allocates=False)
 def grow(features, rows, nodes, room, rules, n_nodes, new):
     """Split the best leaf until the rules forbid it; return (number of nodes, node left to the caller or −1).
 
@@ -107,7 +108,7 @@ def grow(features, rows, nodes, room, rules, n_nodes, new):
             if numbers[node, DEPTH] < rules.max_depth and total[0] >= 2.0 * rules.min_weight:
                 place = Place(node, begin, end, slot)
                 gains[node], numbers[node, SPLIT] = find_split(
-                    features, rows, room, rules, place, kinds, rules.seed, masks[node]
+                    features, rows, room, rules, place, kinds, rules.seed, room.used, masks[node]
                 )
         best = _best_leaf(numbers, gains, n_nodes, rules.min_gain)
         if best < 0:
@@ -122,12 +123,3 @@ def grow(features, rows, nodes, room, rules, n_nodes, new):
         new = _divide(numbers, best, n_nodes, middle, feature, few)
         n_nodes += 2
     return n_nodes, -1
-
-
-@kernel
-def leaf_of_rows(order, numbers, leaf_of_node, out):
-    """out[n] = number of the leaf of row n, for the rows in `order`."""
-    for node in range(len(leaf_of_node)):
-        if numbers[node, FEATURE] < 0:
-            for i in range(numbers[node, BEGIN], numbers[node, END]):
-                out[order[i]] = leaf_of_node[node]

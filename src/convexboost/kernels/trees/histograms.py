@@ -4,7 +4,7 @@ import numpy as np
 
 from convexboost.core.bits import local_array, local_table
 from convexboost.core.compiling import kernel, part
-from convexboost.kernels.vectors import WORDS, FEW_WORDS, add_few_words, add_words
+from convexboost.kernels.vectors import FEW_WORDS, WORDS, add_few_words, add_words
 
 #: Rows whose codes and values are copied next to each other: they stay in the cache for all features.
 BLOCK = 256
@@ -16,6 +16,8 @@ NARROW = 16
 SMALL = 8192
 
 index = np.uint64
+ZERO, ONE, TWO = index(0), index(1), index(2)
+N_ROWS, N_COPIED = index(BLOCK), index(COPIED)
 
 
 @part
@@ -48,49 +50,7 @@ def add_cell(out, to, values, n):
                 add_words(out, to * width + k, values, n * width + k)
 
 
-@part
-def _add_rows(codes, values, order, rows, features, shift, out):
-    """Add rows to the bins of some features; both are given as (first, end), and the first code is theirs.
-
-    Two rows at a time, because the additions for one do not wait for the other.
-    """
-    begin, end = index(rows[0]), index(rows[1])
-    first, count = index(features[0]), index(features[1] - features[0])
-    for i in range(begin, end, index(2)):
-        is_last = i + index(1) == end
-        m = index(order[i])
-        n = m if is_last else index(order[i + index(1)])
-        v, w = values[m], np.int64(0) if is_last else values[n]
-        for j in range(count):
-            place = (first + j) << shift
-            out[place | index(codes[m, j])] += v
-            out[place | index(codes[n, j])] += w
-
-
-@part
-def _add_one(values, codes, order, shift, begin, end, out):
-    """Do what `add_histogram` does, for one output."""
-    n_features = codes.shape[1]
-    if n_features < NARROW:
-        _add_rows(codes, values, order, (begin, end), (0, n_features), shift, out)
-        return
-    block, plain = local_table(BLOCK, COPIED, np.uint8), local_array(BLOCK, np.int32)
-    copies = local_array(BLOCK, np.int64)
-    for i in range(BLOCK):
-        plain[i] = i
-    for first in range(0, n_features, COPIED):
-        last = min(first + COPIED, n_features)
-        for start in range(begin, end, BLOCK):
-            size = min(BLOCK, end - start)
-            for i in range(index(size)):  # copied first: the loads do not wait for each other
-                n = index(order[index(start) + i])
-                copies[i] = values[n]
-                for j in range(index(last - first)):
-                    block[i, j] = codes[n, index(first) + j]
-            _add_rows(block, copies, plain, (0, size), (first, last), shift, out)
-
-
-@part
+@part(allocates=True)
 def _add_several(values, codes, order, shift, begin, end, out):
     """Do what `add_histogram` does, for several outputs."""
     n_features, width = codes.shape[1], values.shape[1]
@@ -115,14 +75,46 @@ def _add_several(values, codes, order, shift, begin, end, out):
 
 @part
 def add_histogram(values, codes, order, shift, begin, end, out):
-    """out[bin of n] += values[n] for the rows order[begin:end] and all features."""
-    if values.ndim == 1:
-        _add_one(values, codes, order, shift, begin, end, out)
-    else:
+    """out[bin of n] += values[n] for the rows order[begin:end] and all features.
+
+    Codes and values are copied in blocks, unless there are few features.  Two rows are added at a time,
+    because the additions for one do not wait for the other.
+    """
+    if values.ndim > 1:
         _add_several(values, codes, order, shift, begin, end, out)
+        return
+    n_features, is_narrow = index(codes.shape[1]), codes.shape[1] < NARROW
+    block, plain = local_table(BLOCK, COPIED, np.uint8), local_array(BLOCK, np.int32)
+    copies = local_array(BLOCK, np.int64)
+    last_row = index(end)
+    for i in range(N_ROWS):
+        plain[i] = i
+    for first in range(ZERO, n_features, N_COPIED):
+        last = first + N_COPIED if first + N_COPIED < n_features else n_features
+        start = index(begin)
+        while start < last_row:
+            # The rows at `some`, and where their codes and values are.
+            bins, cells, some, m, stop = codes, values, order, start, last_row
+            if not is_narrow:
+                size = N_ROWS if last_row - start > N_ROWS else last_row - start
+                for i in range(size):  # copied first: the loads do not wait for each other
+                    n = index(order[start + i])
+                    copies[i] = values[n]
+                    for j in range(last - first):
+                        block[i, j] = codes[n, first + j]
+                bins, cells, some, m, stop = block, copies, plain, ZERO, size
+            for i in range(m, stop, TWO):
+                a, is_last = index(some[i]), i + ONE == stop
+                b = a if is_last else index(some[i + ONE])
+                v, w = cells[a], np.int64(0) if is_last else cells[b]
+                for j in range(last - first):
+                    place = (first + j) << shift
+                    out[place | bins[a, j]] += v
+                    out[place | bins[b, j]] += w
+            start += stop - m
 
 
-@kernel
+@kernel(allocates=False)
 def add_part(features, rows, begin, end, out):
     """Do what `add_histogram` does, for a thread."""
     add_histogram(rows.values, features.codes, rows.order, features.shift, begin, end, out)
@@ -142,7 +134,7 @@ def clear(hist):
 
 @part
 def subtract(hist, other):
-    """hist -= other."""
+    """Hist -= other."""
     if hist.ndim == 1:
         for b in range(index(len(hist))):
             hist[b] -= other[b]

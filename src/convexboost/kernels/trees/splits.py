@@ -23,7 +23,7 @@ class Place(NamedTuple):
 
 
 @part
-def find_split(features, rows, room, rules, place, categorical, seed, mask):
+def find_split(features, rows, room, rules, place, categorical, seed, used, mask):
     """Return the gain and the feature of a node's best split; `mask` receives the bins that go left.
 
     A numeric split sends a prefix of the bins left and the missing values to the better side.  A categorical
@@ -31,11 +31,11 @@ def find_split(features, rows, room, rules, place, categorical, seed, mask):
     For one output the best set of categories is such a prefix, unless a leaf would be too light.
 
     The sums of the bins come from the histogram, or from the rows where there are few of them.  A cut that is
-    drawn needs the sum of one side only.  `categorical` and `seed` are those of `features` and `rules`: an
-    argument that is None removes code.
+    drawn needs the sum of one side only.  `categorical`, `seed` and `used` are those of `features`, `rules`
+    and `room`: an argument that is None removes code.
     """
     codes, n_bins, total, order = features.codes, features.n_bins, room.total, rows.order
-    node, begin, end, slot = place
+    (node, begin, end, slot), shift = place, np.int64(features.shift)
     has_few, copied, sorted_, hist = end - begin <= rules.few, 0, local_array(257, np.int64), room.hists[slot]
     base, best_gain, best_feature = 0.0, 0.0, -1
     for k in range(1, len(total)):
@@ -57,23 +57,20 @@ def find_split(features, rows, room, rules, place, categorical, seed, mask):
                 if top < 0:
                     continue
                 first, lost, only, count = SIDES, 1, 0, 2 if top < missing - 1 else 1
-        if top < 0:
-            if has_few:
-                bins, count = room.used, tabulate(rows.values, codes, order, begin, end, j, table, room.used)
-                count -= weight_of(table, missing) > 0
-            else:
-                table, first = hist, j << np.int64(features.shift)
-        if categorical is not None:
-            if is_category:
-                bins, count = sorted_, sort_categories(table, first, n_bins[j], sorted_, room.sums)
+        if top < 0 and not has_few:
+            table, first = hist, j << shift  # type: ignore[assignment]
+        elif top < 0 and used is not None:
+            bins, count = used, tabulate(rows.values, codes, order, begin, end, j, table, used)
+            count -= weight_of(table, missing) > 0
+        if categorical is not None and is_category:
+            bins, count = sorted_, sort_categories(table, first, n_bins[j], sorted_, room.sums)
         has_missing = weight_of(table, first + lost) > 0 and not is_category
-        if seed is not None:
+        if seed is not None and only < 0:
+            only = draw_cut(table, first, bins, count, chance)
+            if only < 0 and has_missing:
+                only = count - 1
             if only < 0:
-                only = draw_cut(table, first, bins, count, chance)
-                if only < 0 and has_missing:
-                    only = count - 1
-                if only < 0:
-                    continue
+                continue
         for side in range(2 if has_missing and only < count - 1 else 1):  # missing values: right, then left
             size = count if has_missing and side == 0 else count - 1
             cuts = Cuts(first, bins, size, features.monotone[j], only, lost, side == 1)
