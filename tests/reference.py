@@ -63,8 +63,8 @@ def add_lookup(F, codes, table):
     return np.array([row + table[code] for row, code in zip(F, codes, strict=True)])
 
 
-def multiclass_hinge(F, y):
-    """max_k (1[k ≠ y] + f_k − f_y) and e_k − e_y; 0 at a loss of 0, the mean over tied rivals."""
+def multiclass_hinge(F, y, ties="mean"):
+    """max_k (1[k ≠ y] + f_k − f_y) and e_k − e_y; at a loss of 0 zero, at ties the mean or the first."""
     losses, G = np.zeros(len(y)), np.zeros(F.shape)
     for n, own in enumerate(y):
         rivals = [k for k in range(F.shape[1]) if k != own]
@@ -72,6 +72,7 @@ def multiclass_hinge(F, y):
         losses[n] = max(1.0 + best - F[n, own], 0.0)
         if losses[n] > 0.0:
             tied = [k for k in rivals if F[n, k] == best]
+            tied = tied if ties == "mean" else tied[:1]
             G[n, tied] = 1.0 / len(tied)
             G[n, own] = -1.0
     return losses, G
@@ -327,8 +328,8 @@ def disagreement(grades, f, queries, weight=None, tie=1.0):
 def tree(codes, offsets, categorical, monotone, V, rules):
     """Grow a tree by trying every split on the rows themselves, the best leaf first.
 
-    `rules`: max_leaves, max_depth, least, l2, min_gain, random (a seed or None).  Returns the root: a dict
-    with its rows, its best split and, if it was split, its children.
+    `rules`: max_leaves, max_depth, least, l2, category_l2, min_gain, random (a seed or None).  Returns the
+    root: a dict with its rows, its best split and, if it was split, its children.
     """
     root = {"rows": np.arange(len(V)), "depth": 0, "number": 0}
     nodes, leaves = [root], [root]
@@ -360,25 +361,26 @@ def tree_split(node, codes, offsets, categorical, monotone, V, rules):
     if node["depth"] >= rules["max_depth"] or total[0] < 2 * rules["least"]:
         return found
 
-    def score(sums):
-        return float(sums[1:] @ sums[1:]) / (sums[0] + rules["l2"])
+    def score(sums, more=0.0):
+        return float(sums[1:] @ sums[1:]) / (sums[0] + rules["l2"] + more)
 
     for j in range(len(offsets) - 1):
         n_bins = offsets[j + 1] - offsets[j] - 1
         sums = np.array([V[rows[codes[rows, j] == b]].sum(axis=0) for b in range(n_bins + 1)])
-        for left in tree_candidates(j, sums, categorical[j], node["number"], rules["random"]):
+        more = rules["category_l2"] if categorical[j] else 0.0
+        for left in tree_candidates(j, sums, categorical[j], node["number"], rules):
             a = sums[list(left)].sum(axis=0)
             b = total - a
             if a[0] < rules["least"] or b[0] < rules["least"] or min(a[0], b[0]) <= 0.0:
                 continue
-            gain = score(a) + score(b) - score(total)
+            gain = score(a, more) + score(b, more) - score(total)
             rise = b[1:] / (b[0] + rules["l2"]) - a[1:] / (a[0] + rules["l2"])
             if gain > found[0] * (1 + TIE) and (monotone[j] * rise >= 0).all():
                 found = gain, j, tree_defaults(left, sums, categorical[j])
     return found
 
 
-def tree_candidates(j, sums, categorical, number, seed):
+def tree_candidates(j, sums, categorical, number, rules):
     """The sets of bins that may go left, in the order in which ties are decided."""
     n_bins = len(sums) - 1
     held = [b for b in range(n_bins + categorical) if sums[b, 0] > 0]
@@ -387,14 +389,14 @@ def tree_candidates(j, sums, categorical, number, seed):
         means = np.array([sums[b, 1:] / sums[b, 0] - mean for b in held])
         energy = [sums[b, 0] * float(m @ m) for b, m in zip(held, means, strict=True)]
         direction = means[next(i for i, e in enumerate(energy) if e * (1 + TIE) >= max(energy))]
-        keys = means @ direction
+        keys = means @ direction * sums[held, 0] / (sums[held, 0] + rules["category_l2"])
         keys = np.rint(keys / (TIE * max(np.abs(keys).max(), 1e-300)))
         held = [held[i] for i in np.argsort(keys, kind="stable")]
     has_missing = sums[n_bins, 0] > 0 and not categorical
     prefixes = [held[: i + 1] if categorical else range(b + 1) for i, b in enumerate(held)]
-    if seed is not None and len(held) > 1:
+    if rules["random"] is not None and len(held) > 1:
         span = len(held) - 1 if categorical else held[-1] - held[0]
-        cut = int(draw(seed, number, j) * span)
+        cut = int(draw(rules["random"], number, j) * span)
         prefixes = [held[: cut + 1] if categorical else range(held[0] + cut + 1)]
     for missing in ([], [n_bins]) if has_missing else ([],):
         for left in prefixes:

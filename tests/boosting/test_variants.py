@@ -141,13 +141,14 @@ def test_repeated_by_hand():
 
 
 def test_repeated_within_an_accuracy():
-    """The projection goes on until the next projected length is at most sqrt(λ accuracy/2)."""
+    """The projection goes on until what is left is no longer than sqrt(λ accuracy/2)."""
     result = run(Repeated(accuracy=0.05), "constant:0.5", loss=HalfSquared(), n_rounds=3)
     learners = np.diff(result.history["weak_learners"])
     assert learners[0] > 1
     fine = run(Repeated(accuracy=0.001), "constant:0.5", loss=HalfSquared(), n_rounds=1)
     assert fine.history["weak_learners"][1] > learners[0]
-    capped = run(Repeated(accuracy=0.001, cap=2), "constant:0.5", loss=HalfSquared(), n_rounds=3)
+    with pytest.warns(UserWarning, match="`accuracy`=0.001 may be missed"):
+        capped = run(Repeated(accuracy=0.001, cap=2), "constant:0.5", loss=HalfSquared(), n_rounds=3)
     assert np.diff(capped.history["weak_learners"]).tolist() == [2, 2, 2]
 
 

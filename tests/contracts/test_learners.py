@@ -195,16 +195,42 @@ def test_pursuit(bound, count):
 
 
 def test_pursuit_stops_at_the_tolerance(bound):
-    """After at least one projection, when the next would be no longer than that."""
-    V, rng, lengths = bound.random(), np.random.default_rng(0), []
+    """After at least one projection, as soon as what is left is no longer than that."""
+    V, rng = bound.random(), np.random.default_rng(0)
     delta = bound.target(V)
+    lengths = [delta.length()]
     for _ in range(8):
-        h = delta.project(rng)
-        lengths.append(h.norm)
-        delta.subtract(h)
+        delta.subtract(delta.project(rng))
+        lengths.append(delta.length())
     tolerance = lengths[3] * (1 + 1e-9)
-    expected = next(i for i in range(1, 8) if lengths[i] <= tolerance)
-    assert bound.target(V).pursue(8, np.random.default_rng(0), tolerance).n_weak_learners == expected
+    expected = next(i for i in range(1, 9) if lengths[i] <= tolerance)
+    left = bound.target(V)
+    assert left.pursue(8, np.random.default_rng(0), tolerance).n_weak_learners == expected
+    assert left.length() <= tolerance
+    assert bound.target(V).pursue(8, np.random.default_rng(0), 2 * lengths[0]).n_weak_learners == 1
+
+
+def test_length_is_that_of_the_part_inside_the_span(bound):
+    """Never shorter, so that a small one is a promise: every projection is at most as long."""
+    V = bound.random()
+    delta = bound.target(V)
+    length = delta.length()
+    assert bound.project(delta).norm <= length <= bound.space.norm(V) * (1 + 1e-6)
+    _, squared = delta.inner(Gradient(V, bound.space))
+    assert length == pytest.approx(math.sqrt(squared), rel=1e-6)
+    assert bound.H.zero(bound.n_outputs).length() == 0.0
+
+
+def test_plain_pursuit_is_the_sum_of_the_projections(bound):
+    V, rng, total = bound.random(), np.random.default_rng(0), 0.0
+    delta = bound.target(V)
+    for _ in range(4):
+        h = delta.project(rng)
+        total = total + bound.values(h)
+        delta.subtract(h)
+    h = bound.target(V).pursue(4, np.random.default_rng(0), rescale=False)
+    np.testing.assert_allclose(bound.values(h), total, rtol=1e-6, atol=1e-9)
+    assert h.norm == pytest.approx(bound.space.norm(total), rel=1e-6)
 
 
 def test_same_seed_same_projection(bound):

@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 
 from convexboost.core.space import FunctionSpace
 from convexboost.losses._pair_gradient import PairGradient
@@ -90,3 +91,35 @@ def test_the_last_rivals_only_save_work():
     before = PairGradient(np.array([1, 1], np.int32), y, 3, FunctionSpace.of(2))
     _, tied = MulticlassHinge().advance(F, y, before.space, None, before, 1)
     np.testing.assert_array_equal(tied.values, [[-1.0, 0.5, 0.5], [-1.0, 1.0, 0.0]])
+
+
+def test_the_first_of_tied_rivals_is_that_of_the_lowest_class():
+    """Slow and fast twin agree on scores that tie all the time, whatever the guess, and ties stay sparse."""
+    rng, loss = np.random.default_rng(5), MulticlassHinge(ties="first")
+    for n_outputs in (2, 3, 7):
+        F = rng.integers(-2, 3, (200, n_outputs)).astype(float)
+        F += 1e-15 * rng.normal(size=F.shape)  # rounding does not decide
+        y, space = rng.integers(0, n_outputs, 200), FunctionSpace.of(200)
+        losses, G = reference.multiclass_hinge(np.rint(F), y, "first")
+        np.testing.assert_array_equal(loss.evaluate(F, y)[1], G)
+        before = None
+        for guess in (None, (y + 1) % n_outputs, np.full(200, -1)):
+            if guess is not None:
+                before = PairGradient(guess.astype(np.int32), y, n_outputs, space)
+            value, gradient = loss.advance(F, y, space, None, before, 1)
+            assert isinstance(gradient, PairGradient)
+            np.testing.assert_array_equal(gradient.values, G)
+            assert value == pytest.approx(losses.mean())
+
+
+def test_the_rule_for_ties_does_not_depend_on_the_order_of_the_rows():
+    rng, order = np.random.default_rng(6), np.random.default_rng(7).permutation(100)
+    F, y = rng.integers(-1, 2, (100, 4)).astype(float), rng.integers(0, 4, 100)
+    for ties in ("mean", "first"):
+        loss = MulticlassHinge(ties=ties)
+        np.testing.assert_array_equal(loss.evaluate(F, y)[1][order], loss.evaluate(F[order], y[order])[1])
+
+
+def test_ties_are_one_of_two_rules():
+    with pytest.raises(ValueError, match=r"`ties` must be 'mean' or 'first', got 'last'"):
+        MulticlassHinge(ties="last")

@@ -24,14 +24,16 @@ from convexboost.kernels.trees.data import (
     n_columns,
     n_slots,
 )
-from convexboost.kernels.trees.growth import divide, grow, partition
+from convexboost.kernels.trees.growth import divide, grow, partition, read_tree
 from convexboost.kernels.trees.histograms import COPIED, NARROW, add_part
 from convexboost.kernels.trees.splits import Place, find_split
 from convexboost.kernels.vectors import FEW_WORDS, WORDS
 from tests import reference
 
 SHIFT = np.uint64(8)
-RULES = Rules(max_leaves=6, max_depth=50, min_weight=0.5, min_gain=0.0, l2=0.0, tie=0.0, seed=None)
+RULES = Rules(
+    max_leaves=6, max_depth=50, min_weight=0.5, min_gain=0.0, l2=0.0, category_l2=0.0, tie=0.0, seed=None
+)
 
 
 def features_of(codes, n_bins, categorical=None, monotone=None, shift=SHIFT):
@@ -160,12 +162,12 @@ def test_histogram_of_some_rows(binned, n_outputs, times):
 def test_split(binned, categorical, seed, n_outputs, few):
     codes, V = rows_of(binned, n_outputs)
     rows = np.arange(len(V))
-    rules = {"max_depth": 9, "least": 0.05 * V[:, 0].sum(), "l2": 2.5, "random": seed}
+    rules = {"max_depth": 9, "least": 0.05 * V[:, 0].sum(), "l2": 2.5, "category_l2": 1.5, "random": seed}
     monotone = np.array([0, 0, 1])
     node = {"rows": rows, "depth": 0, "number": 3}
     real = V.astype(float)
     expected = reference.tree_split(node, codes, binned.offsets, categorical, monotone, real, rules)
-    limits = RULES._replace(min_weight=rules["least"], l2=2.5, few=few)
+    limits = RULES._replace(min_weight=rules["least"], l2=2.5, category_l2=1.5, few=few)
     gain, feature, mask = split(
         histogram(codes, binned.offsets, V, rows)[: None if few == 0 else 0],
         features_of(codes, np.diff(binned.offsets), categorical, monotone),
@@ -227,7 +229,7 @@ def test_few_rows_need_no_histogram(n_outputs, is_random, missing):
         features = features_of(codes, n_bins, categorical, monotone * ~categorical)
         hist = np.zeros((n_features << 8, V.shape[1]), np.int32)
         add_part(features, all_rows(V), 0, n, cells(hist))
-        rules = RULES._replace(seed=5 if is_random else None, l2=0.5)
+        rules = RULES._replace(seed=5 if is_random else None, l2=0.5, category_l2=2.0)
         expected = split(hist, features, V, rules)
         found = split(hist[:0], features, V, rules._replace(few=n), order=rng.permutation(n).astype(np.int32))
         assert found[:2] == expected[:2]
@@ -324,3 +326,17 @@ def test_growing_in_one_go_or_with_pauses(binned, n_outputs):
     expected = values[leaf] + values[leaf + n_leaves]
     expected[:3] = 0.0
     np.testing.assert_array_equal(F, expected)
+
+
+def test_a_grown_tree_as_arrays():
+    nodes = Nodes.root(6, 3).numbers
+    nodes[:, FEATURE], nodes[:, CHILD] = [4, 2, -1, -1, -1], [1, 3, -1, -1, -1]
+    nodes[:, BEGIN], nodes[:, END] = [0, 0, 4, 0, 1], [6, 4, 6, 1, 4]
+    order = np.array([5, 0, 2, 4, 1, 3], np.int32)
+    feature, child, leaf_of_node = (np.empty(5, np.int32) for _ in range(3))
+    leaf = np.empty(6, np.int32)
+    assert read_tree(nodes, order, feature, child, leaf_of_node, leaf) == 3
+    np.testing.assert_array_equal(feature, nodes[:, FEATURE])
+    np.testing.assert_array_equal(child, nodes[:, CHILD])
+    np.testing.assert_array_equal(leaf_of_node, [-1, -1, 0, 1, 2])
+    np.testing.assert_array_equal(leaf, [2, 0, 2, 0, 2, 1])

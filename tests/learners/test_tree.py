@@ -62,6 +62,7 @@ def slow(H, V, seed=None):
         "max_depth": math.inf if learner.max_depth is None else learner.max_depth,
         "least": (1 - 1e-9) * learner.min_samples_leaf / H.n_rows,
         "l2": learner.reg_lambda / H.n_rows,
+        "category_l2": learner.cat_smooth / H.n_rows,
         "min_gain": max(learner.min_split_gain, 1e-13 * H.space.norm(V) ** 2),
         "random": seed,
     }
@@ -74,6 +75,8 @@ def slow(H, V, seed=None):
 SETTINGS = {
     "plain": {},
     "l2": {"reg_lambda": 7.5, "max_leaves": 6},
+    "sets": {"cat_smooth": 0.0, "min_samples_leaf": 3},
+    "smooth": {"cat_smooth": 3.5, "min_samples_leaf": 1},
     "weight": {"min_samples_leaf": 12.5},
     "one": {"min_samples_leaf": 1},
     "none": {"min_samples_leaf": 0},
@@ -171,7 +174,8 @@ def test_best_subset_of_categories_for_one_output(seed, reg_lambda):
     x[rng.random(n) < 0.1] = np.nan
     kind = np.nan_to_num(x, nan=7.0).astype(int)
     V, w = rng.normal(size=8)[kind] + rng.normal(size=n), rng.integers(1, 4, n)
-    H = bound(Tree(max_leaves=2, min_samples_leaf=1, reg_lambda=reg_lambda), x[:, None], w, categorical=[0])
+    learner = Tree(max_leaves=2, min_samples_leaf=1, reg_lambda=reg_lambda, cat_smooth=0.0)
+    H = bound(learner, x[:, None], w, categorical=[0])
     mass, sums = np.bincount(kind, w, 8), np.bincount(kind, w * V, 8)
 
     def score(subset):

@@ -47,7 +47,7 @@ N = 60
 def shifts_of(objective, F, leaf, n_leaves, base=0.0, curvature=1.0, values=None):
     """What to add in each leaf; the values of the direction matter with an envelope only."""
     values = np.zeros((n_leaves, F.shape[1])) if values is None else values
-    return best_shifts(Leaves(objective, F, np.broadcast_to(base, F.shape), leaf, values, curvature))
+    return best_shifts(Leaves(objective, F, np.broadcast_to(base, F.shape), leaf, values, lambda: curvature))
 
 
 class Pinball:
@@ -569,7 +569,7 @@ def test_refit_within_constraints_is_exact(q, seed):
     cost = np.concatenate([np.zeros(n_leaves), (1 - q) * space.weight, q * space.weight])
     bounds = [(None, None)] * n_leaves + [(0, None)] * 160
     best = linprog(cost, order, np.zeros(len(pairs)), rows, (y - F)[:, 0], bounds).fun
-    leaves = Leaves(objective, F, np.zeros_like(F), leaf, np.zeros((n_leaves, 1)), 1.0)
+    leaves = Leaves(objective, F, np.zeros_like(F), leaf, np.zeros((n_leaves, 1)), lambda: 1.0)
     shifts = best_shifts(leaves)
     found = tree.with_values(-shifts, partial(_common_value, leaves, shifts))
     assert all(found.values[low] <= found.values[high] for low, high in pairs)

@@ -37,6 +37,7 @@ class Trace:
     raw_norm: np.ndarray  #: ‖g_t‖, un-projected
     learners: np.ndarray  #: weak learners trained in the round
     last_edge: np.ndarray  #: of the last projection tried in the round
+    last_length: np.ndarray  #: ‖Πr‖ before that projection
     state: State
 
     @property
@@ -139,7 +140,7 @@ class NotingSet:
 
     def __init__(self, problem):
         self.problem, self.mapper, self.inputs = problem, problem.H.mapper, problem.H.inputs
-        self.edges = []
+        self.edges, self.lengths = [], []
 
     def zero(self, n_outputs):
         target = self.problem.H.zero(n_outputs)
@@ -150,6 +151,7 @@ class NotingSet:
             h = project(rng)
             if length > NOTHING:
                 self.edges.append(min(h.norm / length, 1.0))
+                self.lengths.append(length)
             return h
 
         target.project = noted
@@ -168,6 +170,7 @@ class Recorder(Algorithm):
 
     def __init__(self, algorithm, problem):
         self.algorithm, self.problem, self.H = algorithm, problem, NotingSet(problem)
+        self.inverse_time = algorithm.inverse_time
         self.state, self.rows = None, []
 
     def check(self, step, constants):
@@ -178,10 +181,12 @@ class Recorder(Algorithm):
         gradient = state.F.gradient()
         row = {"x": state.F.F.copy(), "R": state.F.value(), "g": gradient.values}
         self.H.edges.clear()
+        self.H.lengths.clear()
         done = self.algorithm.round(state)
         edges = self.H.edges or [1.0]
         row |= {"h": np.zeros_like(row["x"]), "eta": done.move.size, "learners": done.h.n_weak_learners}
         row |= {"edge": min(edges), "last_edge": edges[-1], "intrinsic_edge": done.h.intrinsic_edge}
+        row |= {"last_length": self.H.lengths[-1] if self.H.lengths else 0.0}
         row |= {"raw_edge": done.h.edge, "raw_norm": gradient.norm}
         done.h.add_to(row["h"], self.problem.H.inputs)
         self.rows.append(row)

@@ -1,14 +1,23 @@
-"""Algorithms 1, 2 and 3 of Grubb & Bagnell (2011): the paper and only it.
+"""Algorithms 1, 2 and 3 of Grubb & Bagnell (2011).
 
 One round of each, one statement for one line of the pseudo-code.  F are the scores (they live in the
 objective), Δ is the vector that is projected (it lives in the hypothesis set).  The subgradient is taken
 at f_{t−1}; the guarantees are about the average or the best of these points, not about the last one.
-docs/paper-map.md lists what was corrected in the print, and why.
+
+Not in print, besides the corrections that docs/paper-map.md lists:
+
+- `Repeated` rescales the sum of its projections (Algorithm 2'; `rescale=False` is Algorithm 2), and gives the
+  "alternative version" a threshold (`accuracy`, `radius`, `cap`), which the paper only announces.
+- `Residual` may forget (`decay`, `until`).  The paper keeps everything; "auto" of trees does not.
+- A round may take any `Step`.  The theorems of the paper are about 1/√t, 2/(λt), 1/(λt), and 1/Λ or a line
+  search with `Naive`.
+- A round may take gradients of an envelope instead of subgradients: that is the objective's matter.
 """
 
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -55,6 +64,8 @@ class Algorithm:
     adds_one_hypothesis: ClassVar[bool] = False
     #: The part of what a projection leaves over that is kept for the next round.
     decay: float = 1.0
+    #: Its theorem for λ-strongly convex objectives asks for the step η_t = inverse_time/(λt).
+    inverse_time: ClassVar[float] = 1.0
 
     @property
     def name(self) -> str:
@@ -89,20 +100,31 @@ class Naive(Algorithm):
 
 @dataclass(frozen=True)
 class Repeated(Algorithm):
-    """Algorithm 2': in round t project, subtract the projection, and repeat, t times in all.
+    """Algorithm 2' of docs/paper-map.md: in round t project, subtract, repeat, t times in all, then rescale.
 
-    With `accuracy` (the paper's "alternative version") the number of projections adapts instead: they go
-    on until the next projected length is at most a threshold, sqrt(λ accuracy/2) for a λ-strongly convex
-    objective, else accuracy/(2 radius), where `radius` bounds the distance to the optimum (None: twice
-    the distance travelled so far, at least (R − floor)/‖∇‖); at least one and never more than `cap`.  What
-    the projection error then costs is at most accuracy/2 if `radius` is measured in the atomic norm of H, and
-    up to 1/edge times that in L²(P) (theory 7.1: the residual's own norm has a floor outside span(H)).
+    The sum of the projections is rescaled to be the projection of ∇ on its own line; Theorems 4 and 5 need
+    that (errata 19 and 23).  `rescale=False` is Algorithm 2, with the inner update as it must be (erratum 7).
+
+    With `accuracy` (the paper's "alternative version") the number of projections adapts instead: they go on
+    until the part r of ∇ that is left over in span(H) has ‖Πr‖ ≤ τ.  The projection error then adds at most
+    accuracy/2 to the average gap (theory, "Repeated"):
+
+    - λ-strongly convex: τ = √(λ accuracy/2), against every model;
+    - else τ = accuracy/(2 radius), against the models within `radius` of the iterates.  None: twice the
+      distance of the iterate from the start, so against the models that are no further from the start than
+      the iterate; and no less than (R − floor)/‖∇‖, which nothing better can be closer than.
+
+    Stumps, additive functions and finite sets know ‖Πr‖.  Other sets do not know their span: there ‖r‖ ≤ τ
+    decides, which is safe, but may ask for more projections than there is use for, or may never be true.
+    A round ends after `cap` projections in any case; if ‖Πr‖ ≤ τ is not certain then, there is a warning.
     """
 
     accuracy: float | None = None
     radius: float | None = None
     cap: int = 1000
+    rescale: bool = True
     decay = 0.0
+    inverse_time: ClassVar[float] = 2.0
 
     def __post_init__(self) -> None:
         for name in ("accuracy", "radius"):
@@ -111,54 +133,75 @@ class Repeated(Algorithm):
                 raise ValueError(f"`{name}` must be positive, got {value!r}")
         if not is_whole(self.cap, 1):
             raise ValueError(f"`cap` must be a positive integer, got {self.cap!r}")
+        if not isinstance(self.rescale, bool):
+            raise ValueError(f"`rescale` must be True or False, got {self.rescale!r}")
 
     def round(self, s: State) -> Round:
         """Move f by −η (proj(∇) + proj(∇ − proj(∇)) + …)."""
         s.t += 1
         delta = s.zero()
         delta.add(s.F.gradient())
-        count = s.t if self.accuracy is None else self.cap
-        h = delta.pursue(int(min(count, s.budget)), s.rng, self._threshold(s))
+        count, tolerance = (s.t, 0.0) if self.accuracy is None else (self.cap, self._tolerance(s))
+        h = delta.pursue(int(min(count, s.budget)), s.rng, tolerance, self.rescale)
+        if 0.0 < tolerance < math.inf and h.n_weak_learners == self.cap and delta.length() > tolerance:
+            warnings.warn(
+                f"`accuracy`={self.accuracy!r} may be missed: {self.cap} projections in a round (`cap`) "
+                "were not enough to be sure of it",
+                stacklevel=2,
+            )
         move = s.step(s.t, s.F, h, s.memory)
         s.F.move(move)
         return Round(h, move)
 
-    def _threshold(self, s: State) -> float:
-        if self.accuracy is None:
-            return 0.0
+    def _tolerance(self, s: State) -> float:
+        """Return τ."""
+        assert self.accuracy is not None
         if s.F.constants.strong_convexity > 0:
             return math.sqrt(s.F.constants.strong_convexity * self.accuracy / 2)
-        radius = self.radius
+        radius, slope = self.radius, s.F.gradient().norm
         if radius is None:
-            radius = max(2 * s.F.distance(), s.F.gap() / max(s.F.gradient().norm, 1e-300))
-        return self.accuracy / (2 * max(radius, 1e-300))
+            radius = max(2 * s.F.distance(), s.F.gap() / slope if slope > 0.0 else 0.0)
+        return self.accuracy / (2 * radius) if radius > 0.0 else math.inf
 
 
 @dataclass(frozen=True)
 class Residual(Algorithm):
     """Algorithm 3: what a projection leaves over is added to the next subgradient.
 
-    `decay` multiplies the residual between rounds: 1 is the paper, 0 is Algorithm 1.  A line search has no
-    guarantee here: −h need not be a direction of descent.
+    Not in print: `decay` multiplies the residual between rounds.  1 is the paper, 0 is Algorithm 1.  Below
+    1 there is a floor on objectives with kinks (Theorems K and N), none on smooth ones (Theorem M).  With
+    `until` only the first rounds forget that much: in round t > until the factor is
+    1 − (1 − decay) until/t, and the floor vanishes.
+
+    A line search has no guarantee here: −h need not be a direction of descent.
     """
 
     decay: float = 1.0
+    until: int | None = None
     adds_one_hypothesis: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not (is_number(self.decay) and 0 <= self.decay <= 1):
             raise ValueError(f"`decay` must lie in [0, 1], got {self.decay!r}")
+        if self.until is not None and not is_whole(self.until, 1):
+            raise ValueError(f"`until` must be a positive integer or None, got {self.until!r}")
 
     @property
     def name(self) -> str:
-        """Return "residual", or "naive" where nothing is kept."""
-        return "residual" if self.decay > 0.0 else "naive"
+        """Return "residual", or "naive" where nothing is ever kept."""
+        return "naive" if self.decay == 0.0 and self.until is None else "residual"
+
+    def kept(self, t: int) -> float:
+        """Return the part of the residual that round t keeps."""
+        if self.until is None or t <= self.until:
+            return self.decay
+        return 1.0 - (1.0 - self.decay) * self.until / t
 
     def round(self, s: State) -> Round:
         """Δ ← Δ + ∇;  f ← f − η proj(Δ);  Δ ← Δ − proj(Δ)."""
         s.t += 1
         delta = s.target = s.target or s.zero()
-        delta.scale(self.decay)
+        delta.scale(self.kept(s.t))
         delta.add(s.F.gradient())
         h = delta.project(s.rng)
         move = s.step(s.t, s.F, h, s.memory)

@@ -59,6 +59,10 @@ class Step:
     def check(self, constants: Constants) -> None:
         """Raise ValueError if the rule needs something of the objective that it does not have."""
 
+    def settled(self, constants: Constants, inverse_time: float) -> Self:
+        """Return the rule for an objective with these constants and an algorithm's `inverse_time`."""
+        return self
+
     def size(self, t: int, scores: Scores, norm: float, memory: Memory) -> float:
         """η_t for round t and a direction of length `norm`."""
         raise NotImplementedError
@@ -109,7 +113,11 @@ class InverseSqrt(Step):
 
 @dataclass(frozen=True)
 class InverseTime(Step):
-    """η_t = scale/t; by default 1/(λ t), for λ-strongly convex objectives (Theorems 4 and 6)."""
+    """η_t = scale/t.
+
+    Without a scale, what the theorem of the algorithm asks for on a λ-strongly convex objective: 2/(λt) with
+    `repeated` (Theorem 4), 1/(λt) with `residual` (Theorem 6).
+    """
 
     scale: float | None = None
     name: ClassVar[str] = "inverse_time"
@@ -121,7 +129,14 @@ class InverseTime(Step):
 
     def size(self, t: int, scores: Scores, norm: float, memory: Memory) -> float:
         """Return scale/t."""
-        return (1.0 / scores.constants.strong_convexity if self.scale is None else self.scale) / t
+        assert self.scale is not None  # settled
+        return self.scale / t
+
+    def settled(self, constants: Constants, inverse_time: float) -> Self:
+        """Return the rule with its scale: `inverse_time`/λ where there is none."""
+        if self.scale is not None:
+            return self
+        return replace(self, scale=inverse_time / constants.strong_convexity)
 
     def check(self, constants: Constants) -> None:
         """Without a scale the objective must be strongly convex."""

@@ -250,6 +250,10 @@ class Target(ABC):
         """
 
     @abstractmethod
+    def length(self) -> float:
+        """Return ‖ΠΔ‖, raised by its rounding error; where span(H) is not known ‖Δ‖, which is no shorter."""
+
+    @abstractmethod
     def copy(self) -> Self:
         """Return an independent Δ."""
 
@@ -262,22 +266,28 @@ class Target(ABC):
         """Go back to a state."""
 
     def projections(self, count: int, rng: np.random.Generator, tolerance: float) -> list[Direction]:
-        """Project and subtract up to `count` times; at least once if Δ correlates with H at all."""
+        """Project and subtract up to `count` times; at least once if Δ correlates with H at all.
+
+        Stops early when `length` falls to `tolerance`, or the projected length to rounding.
+        """
         found: list[Direction] = []
         while len(found) < count:
             h = self.project(rng)
-            if h.norm <= (max(tolerance, ROUNDING * found[0].norm) if found else 0.0):
+            if h.norm <= (ROUNDING * found[0].norm if found else 0.0):
                 break
             found.append(h)
             self.subtract(h)
+            if tolerance > 0.0 and self.length() <= tolerance:
+                break
         return found
 
-    def pursue(self, count: int, rng: np.random.Generator, tolerance: float = 0.0) -> Direction:
-        """Project and subtract up to `count` times: the inner loop of Algorithm 2.
+    def pursue(
+        self, count: int, rng: np.random.Generator, tolerance: float = 0.0, rescale: bool = True
+    ) -> Direction:
+        """Replace Δ by what `count` projections leave of it, and return their sum: inner loop of Algorithm 2.
 
-        Stops early when the projected length falls to `tolerance`, or to rounding.  The sum is then rescaled
-        to be the projection of Δ on its own line (Algorithm 2': ‖h‖ ≤ ‖Δ‖ and h ⟂ Δ − h, which plain
-        matching pursuit does not guarantee).
+        `rescale`: make the sum the projection of Δ on its own line (Algorithm 2': ‖h‖ ≤ ‖Δ‖ and h ⟂ Δ − h,
+        which plain matching pursuit does not guarantee).  What is left over then gets shorter still.
         """
         before = self.copy()
         projections = self.projections(count, rng, tolerance)
@@ -288,8 +298,7 @@ class Target(ABC):
         squared = correlation - self.dot(total)  # Δ_before = total + Δ_after
         if squared <= 0.0:
             return projections[0]
-        first = projections[0]
-        rescaled = total * (correlation / squared)
-        norm = abs(correlation) / math.sqrt(squared)
-        target_norm = first.norm / first.edge
-        return Direction(rescaled.terms, norm, norm / target_norm)
+        norm = abs(correlation) / math.sqrt(squared)  # of the projection on the line of the sum
+        edge = norm * projections[0].edge / projections[0].norm
+        factor = correlation / squared if rescale else 1.0
+        return Direction((total * factor).terms, norm if rescale else math.sqrt(squared), edge)

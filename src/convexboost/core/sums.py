@@ -85,9 +85,10 @@ class ExactSum:
 
     def merge(self, others: Iterable[ExactSum]) -> Self:
         """Add what was summed elsewhere: by other threads, over other rows."""
-        for other in others:
+        found = list(others)
+        for other in found:
             self.digits += other.digits
-        return self.add(np.empty((0, len(self.digits))))  # carries
+        return self.add(np.empty((0, len(self.digits)))) if found else self  # carries
 
     def __float__(self) -> float:
         (digits,) = self.digits
@@ -140,15 +141,20 @@ class CellSums:
             self.mass += other.mass
         return self
 
+    def table(self) -> Array:
+        """Return the weight of each cell and, behind it, the sums: (n_cells, 1 + n_columns)."""
+        n_cells, n_columns, _ = self.digits.shape
+        out = np.empty((n_cells, 1 + n_columns))
+        _read_cells(self.mass, self.mass_unit, self.digits, self.unit, self.over, out)
+        return out
+
     def masses(self) -> Array:
         """Return the weight of each cell."""
-        return np.asarray(self.mass * self.mass_unit, float)
+        return np.ascontiguousarray(self.table()[:, 0])
 
     def values(self) -> Array:
         """Return the sums, (n_cells, n_columns)."""
-        out = np.empty(self.digits.shape[:2])
-        _read_cells(self.digits.reshape(-1, 2), self.unit, self.over, out.reshape(-1))
-        return out
+        return np.ascontiguousarray(self.table()[:, 1:])
 
 
 def total(parts: Iterable[ExactSum]) -> float:
@@ -168,15 +174,11 @@ def _contiguous(values: Any) -> Array:
 
 
 def _rounded(digits: NDArray[np.int64], over: int) -> float:
-    nans, ups, downs = digits[N_DIGITS:].tolist()
-    if nans or (ups and downs):
-        return math.nan
-    if ups or downs:
-        return math.inf if ups else -math.inf
-    low, carried = digits[: N_DIGITS - 1] & 0xFFFFFFFF, digits[: N_DIGITS - 1] >> DIGIT_BITS
-    whole = int(digits[N_DIGITS - 1]) << (DIGIT_BITS * (N_DIGITS - 1))
-    whole += int.from_bytes(low.astype("<u4").tobytes(), "little")
-    whole += int.from_bytes(carried.astype("<u4").tobytes(), "little") << DIGIT_BITS
+    places = digits.nonzero()[0].tolist()  # a few, unless the sum is negative
+    if places and places[-1] >= N_DIGITS:
+        nans, ups, downs = digits[N_DIGITS:].tolist()
+        return math.nan if nans or (ups and downs) else math.inf if ups else -math.inf
+    whole = sum(digits.item(place) << (DIGIT_BITS * place) for place in places)
     try:
         return whole / (over << -LOWEST_BIT)  # Python rounds a ratio of whole numbers correctly
     except OverflowError:
@@ -311,12 +313,14 @@ def _add_cells(cell: Any, columns: Any, weight: Any, counted: Any, scale: Any, o
 
 
 @kernel(allocates=False)
-def _read_cells(digits: Any, unit: Any, over: Any, out: Any) -> None:
-    """Write the sums as floats: units and parts of them are each brought into the range of a float first."""
+def _read_cells(mass: Any, mass_unit: Any, digits: Any, unit: Any, over: Any, out: Any) -> None:
+    """Write masses and sums as floats; units and parts of them are brought into the range of one first."""
     half = 1 << (PART_BITS - 1)
     for c in range(index(len(out))):
-        units, parts = digits[c, index(0)], digits[c, index(1)]
-        carried = (parts + half) >> PART_BITS
-        units, parts = units + carried, parts - (carried << PART_BITS)
-        high = (units + half) >> PART_BITS << PART_BITS
-        out[c] = (high + ((units - high) + parts * PART_UNIT)) * unit / over
+        out[c, index(0)] = mass[c] * mass_unit
+        for k in range(index(digits.shape[1])):
+            units, parts = digits[c, k, index(0)], digits[c, k, index(1)]
+            carried = (parts + half) >> PART_BITS
+            units, parts = units + carried, parts - (carried << PART_BITS)
+            high = (units + half) >> PART_BITS << PART_BITS
+            out[c, index(1) + k] = (high + ((units - high) + parts * PART_UNIT)) * unit / over

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -90,15 +90,14 @@ class Columns:
     encoders: dict[int, dict[Any, int]]  #: the number of each category, in their order
 
     @classmethod
-    def learn(cls, X: Any, categorical_features: Any) -> Columns:
-        """Read them off the training inputs."""
+    def learn(cls, X: Any, categorical_features: Any) -> tuple[Columns, list[Cells] | None]:
+        """Read them off the training inputs; return also the columns read, None where there was no need."""
         names = column_names(X)
         mask = _mask(X, categorical_features)
         if not is_frame(X) and not has_times(X) and (sp.issparse(X) or not mask.any()):
-            return cls(names, mask, (NUMBERS,) * len(names), {})  # scikit-learn makes numbers of them
-        kinds, encoders = [], {}
-        for j, name in enumerate(names):
-            values, kind, _ = _read(X, j)
+            return cls(names, mask, (NUMBERS,) * len(names), {}), None  # scikit-learn makes numbers of them
+        kinds, encoders, cells = [], {}, list(read(X))
+        for j, (name, (values, kind, _)) in enumerate(zip(names, cells, strict=True)):
             if mask[j] and kind is not None and kind not in NUMERIC:
                 try:
                     categories = sorted({value for value in values if not is_missing(value)})
@@ -110,18 +109,20 @@ class Columns:
             elif kind == TEXT:
                 kind = NUMBERS  # or `encode` refuses it
             kinds.append(kind)
-        return cls(names, mask, tuple(kinds), encoders)
+        return cls(names, mask, tuple(kinds), encoders), cells
 
     @property
     def plain(self) -> bool:
         """Return whether an array of numbers can be read as it is."""
         return not self.encoders and all(kind in (NUMBERS, None) for kind in self.kinds)
 
-    def encode(self, X: Any, parameter: str = "X") -> Array:
-        """Return X as floats: categories numbered, seconds for times, NaN for what is missing."""
+    def encode(self, X: Any, parameter: str = "X", cells: Iterable[Cells] | None = None) -> Array:
+        """Return X as floats: categories numbered, seconds for times, NaN for what is missing.
+
+        `cells` are the columns of X, if they have been read.
+        """
         out = np.full(X.shape, np.nan)
-        for j in range(X.shape[1]):
-            values, kind, level = _read(X, j)
+        for j, (values, kind, level) in enumerate(read(X) if cells is None else cells):
             wanted = self.kinds[j]
             if kind is None or wanted is None:
                 continue
@@ -157,7 +158,7 @@ def column_names(X: Any) -> tuple[Any, ...]:
 # --- one column --------------------------------------------------------------------------------------------
 
 
-class _Cells(NamedTuple):
+class Cells(NamedTuple):
     """A column: the value of each row or, where different values are kept once, of each level."""
 
     values: NDArray[Any]  #: floats, or objects where the column holds no numbers
@@ -165,23 +166,30 @@ class _Cells(NamedTuple):
     level: NDArray[np.intp] | None = None  #: of each row
 
 
-def _read(X: Any, j: int) -> _Cells:
-    """Read a column.  Python looks at each level of a category once, not at every row."""
+def read(X: Any) -> Iterator[Cells]:
+    """Read column by column."""
     if sp.issparse(X):
-        return _Cells(X.tocsc()[:, [j]].toarray().ravel(), NUMBERS)
-    column = X[X.columns[j]] if is_frame(X) else X[:, j]
+        X = X.tocsc()
+        return (Cells(X[:, [j]].toarray().ravel(), NUMBERS) for j in range(X.shape[1]))
+    return map(_read_column, (X[name] for name in X.columns) if is_frame(X) else X.T)
+
+
+def _read_column(column: Any) -> Cells:
+    """Read a column.  Python looks at each level of a category once, not at every row."""
     dtype = column.dtype
     if callable(getattr(dtype, "is_nested", None)) and dtype.is_nested():  # lists and records of polars
-        return _Cells(np.empty(len(column), object), f"{dtype} values")
+        return Cells(np.empty(len(column), object), f"{dtype} values")
     if str(dtype) == "category":  # of pandas, which numbers them; missing values are −1
-        used, level = np.unique(column.cat.codes.to_numpy(), return_inverse=True)
-        values, kind, _ = _read_array(dtype.categories[used[used >= 0]])
-        missing = np.full(len(used) - len(values), np.nan).astype(values.dtype)
-        return _Cells(np.concatenate([missing, values]), kind, level)
+        number = column.cat.codes.to_numpy().astype(np.intp) + 1
+        is_used = np.bincount(number, minlength=1) > 0
+        level = (np.cumsum(is_used) - 1)[number]
+        values, kind, _ = _read_array(dtype.categories[is_used[1:].nonzero()[0]])
+        missing = np.full(int(is_used[0]), np.nan).astype(values.dtype)
+        return Cells(np.concatenate([missing, values]), kind, level)
     return _read_array(column)
 
 
-def _read_array(column: Any) -> _Cells:
+def _read_array(column: Any) -> Cells:
     """Read what has a dtype and can be turned into an array."""
     dtype = column.dtype
     zoned = (getattr(dtype, "tz", None) or getattr(dtype, "time_zone", None)) is not None
@@ -190,13 +198,13 @@ def _read_array(column: Any) -> _Cells:
     else:
         values = np.asarray(column)
     if values.dtype.kind in "fiub":
-        return _Cells(values.astype(float, copy=False), NUMBERS)
+        return Cells(values.astype(float, copy=False), NUMBERS)
     if values.dtype.kind == "M":
-        return _Cells(_seconds(values), ZONED if zoned else DATETIMES)
+        return Cells(_seconds(values), ZONED if zoned else DATETIMES)
     if values.dtype.kind == "m":
-        return _Cells(_seconds(values), DURATIONS)
+        return Cells(_seconds(values), DURATIONS)
     levels, level = _levels(values.astype(object))
-    return _Cells(*_read_objects(_missing_as_nan(levels)), level)
+    return Cells(*_read_objects(_missing_as_nan(levels)), level)
 
 
 def _levels(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp] | None]:

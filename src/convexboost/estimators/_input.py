@@ -22,8 +22,10 @@ from sklearn.utils.validation import (
 )
 
 from convexboost.core.space import Array, FunctionSpace, in_range
+from convexboost.core.sums import ExactSum
 from convexboost.estimators import _validation
 from convexboost.estimators._frames import (
+    Cells,
     Columns,
     column_names,
     has_times,
@@ -33,6 +35,7 @@ from convexboost.estimators._frames import (
     unmasked,
 )
 from convexboost.estimators._parameters import EstimatorParameters
+from convexboost.kernels.hashing import fingerprints_with_targets
 from convexboost.losses._groups import Groups
 from convexboost.losses._loss import Loss
 from convexboost.losses._objective import BoundLoss
@@ -84,9 +87,13 @@ class Rows(NamedTuple):
         return self if self.weight is None or (self.weight > 0).all() else self.take(self.weight > 0)
 
     def weighed(self, share: Array) -> Rows:
-        """Return the rows with these shares of their weights, without those that have none."""
-        rows = self.take(some := share > 0.0)
-        part = share[some]
+        """Return the rows with these shares of their weights, without those that have none.
+
+        `share` has one entry per row, or one row of such entries for each of several parts, whose rows come
+        one after the other.
+        """
+        rows = self.take(np.nonzero(share)[-1])
+        part = share[share > 0.0]
         if (part == 1.0).all():
             return rows
         return rows._replace(
@@ -96,7 +103,19 @@ class Rows(NamedTuple):
 
     def bind(self, loss: Loss, n_classes: int | None) -> BoundLoss:
         """Make the objective on these rows."""
-        return loss.bind(self.y, FunctionSpace.of(self.X.shape[0], self.weight), n_classes, self.groups)
+        space = FunctionSpace.of(self.X.shape[0], self.weight, counts_rows=True)
+        return loss.bind(self.y, space, n_classes, self.groups)
+
+    def counted(self) -> Rows:
+        """Scale weights that are below 1 on average, which are shares, to an average of 1.
+
+        The average is over different rows, so that copies with half of the weight each make no difference.
+        """
+        weight = self.weight
+        if weight is None or (total := float(ExactSum().add(weight))) >= len(weight):
+            return self
+        n_different = len(np.unique(fingerprints_with_targets(self.X, self.y)))
+        return self if total >= n_different else self._replace(weight=weight * (n_different / total))
 
 
 class Data(NamedTuple):
@@ -141,8 +160,8 @@ class EstimatorInput(EstimatorParameters):
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         X = as_columns(X)
-        self._columns = Columns.learn(X, self.categorical_features)
-        X = self._check_inputs(X, reset=True)
+        self._columns, cells = Columns.learn(X, self.categorical_features)
+        X = self._check_inputs(X, reset=True, cells=cells)
         with naming("y"):
             y = self._check_targets(unmasked(y))
             check_consistent_length(X, y)
@@ -152,7 +171,7 @@ class EstimatorInput(EstimatorParameters):
         offset = None if offset is None else check_offset(offset, X.shape[0])
         rows = Rows(X, y, weight, offset, groups, given).that_count()
         targets, n_classes = self._encode_targets(rows.y)
-        return rows._replace(y=targets), n_classes
+        return rows._replace(y=targets).counted(), n_classes
 
     def _validation_arguments(self, given: Given) -> UnseenRows | None:
         """Return what ends with `_val`; None where there is no `X_val`."""
@@ -265,7 +284,10 @@ class EstimatorInput(EstimatorParameters):
     def _has_whole_groups(self, rows: Rows, loss: Loss) -> bool:
         return rows.groups is not None and (self._task == "ranking" or loss.whole_groups)
 
-    def _check_inputs(self, X: Any, *, reset: bool = False, parameter: str = "X") -> Any:
+    def _check_inputs(
+        self, X: Any, *, reset: bool = False, parameter: str = "X", cells: list[Cells] | None = None
+    ) -> Any:
+        """Return X as numbers; `cells` are its columns, if they have been read."""
         if not reset and self._is_checked(X):
             return X
         tags = get_tags(self).input_tags
@@ -276,7 +298,7 @@ class EstimatorInput(EstimatorParameters):
         }
         X = as_columns(X, parameter)
         with naming(parameter):
-            return self._read_inputs(X, parameter, reset, options)
+            return self._read_inputs(X, parameter, reset, options, cells)
 
     def _is_checked(self, X: Any) -> bool:
         """Return whether X is an array of finite floats, as wide as that of the fit: no check can fail.
@@ -290,7 +312,9 @@ class EstimatorInput(EstimatorParameters):
         with np.errstate(over="ignore", invalid="ignore"):
             return bool(np.isfinite(X.sum()))
 
-    def _read_inputs(self, X: Any, parameter: str, reset: bool, options: dict[str, Any]) -> Any:
+    def _read_inputs(
+        self, X: Any, parameter: str, reset: bool, options: dict[str, Any], cells: list[Cells] | None
+    ) -> Any:
         if self._columns.plain and not is_frame(X) and not has_times(X):
             if parameter == "X":
                 return validate_data(self, X, reset=reset, **options)
@@ -301,9 +325,8 @@ class EstimatorInput(EstimatorParameters):
         column_names(X)
         _check_feature_names(self, X, reset=reset)
         _check_n_features(self, X, reset=reset)
-        return check_array(
-            self._columns.encode(X, parameter), estimator=self, input_name=parameter, **options
-        )
+        encoded = self._columns.encode(X, parameter, cells)
+        return check_array(encoded, estimator=self, input_name=parameter, **options)
 
     def _groups(self, loss: Loss, groups: Any, X: Any, named: Callable[[str], str] = str) -> Groups | None:
         """Check the labels of the groups; a loss that needs none must not be given any, and vice versa."""

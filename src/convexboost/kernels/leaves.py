@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from convexboost.core.space import Array, FunctionSpace
 from convexboost.core.sums import CellSums
 from convexboost.kernels import parallel
@@ -32,7 +30,4 @@ def leaf_sums(
         found.append(space.part(rows).exact_sums(leaf[rows], columns[rows], n_leaves, bound))
 
     parallel.run(task, len(columns), 2.0 * columns.size, n_threads)
-    sums = found[0].merge(found[1:])
-    out = np.empty((n_leaves, 1 + columns.shape[1]))
-    out[:, 0], out[:, 1:] = sums.masses(), sums.values()
-    return out
+    return found[0].merge(found[1:]).table()

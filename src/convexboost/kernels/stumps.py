@@ -240,24 +240,28 @@ def subtract(table, counts, unit, weight, values):
 
 
 @kernel
-def pursue(table, bins, pairs, floor, found, done):
-    """Project and subtract until `found` is full, the length falls to `floor`, or pair sums are missing.
+def pursue(table, bins, pairs, enough, found, done):
+    """Project and subtract until `found` is full, nothing is left, or pair sums are missing.
 
-    The first `done` projections are there already.  Returns how many there are now, and the feature whose
-    pair sums must be counted before the next one (−1: none).
+    Ends too when the squares of the projected lengths add up to `enough`: each shortens the square of what is
+    left by its own.  The first `done` projections are there already.  Returns how many there are now, and the
+    feature whose pair sums must be counted before the next one (−1: none).
     """
-    offsets, counts = bins.offsets, np.empty((3, len(table)), np.int64)
+    offsets, counts, squares = bins.offsets, np.empty((3, len(table)), np.int64), 0.0
+    for i in range(done):
+        squares += found.norm[i] * found.norm[i]
     for i in range(done, len(found.feature)):
         j, coefficient, norm = project(table, bins, found.leaves[i], found.values[i])
-        if i == 0:
-            floor = max(floor, ROUNDING * norm)
-        if j < 0 or norm <= (floor if i > 0 else 0.0):
+        if j < 0 or norm <= (ROUNDING * found.norm[0] if i > 0 else 0.0):
             return i, -1
         if not pairs.ready[j]:
             return i, j
         found.feature[i], found.coefficient[i], found.norm[i] = j, coefficient, norm
         leaf_counts(pairs.running, offsets[j], found.leaves[i], offsets[j + 1] - offsets[j], counts)
         subtract(table, counts, pairs.unit, coefficient, found.values[i])
+        squares += norm * norm
+        if squares >= enough:
+            return i + 1, -1
     return len(found.feature), -1
 
 

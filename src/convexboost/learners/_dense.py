@@ -211,6 +211,10 @@ class DenseTarget(Target):
         """⟨Δ, ∇⟩ and ‖∇‖²; the span is not known, so nothing is projected on it."""
         return self.hypotheses.space.inner(self.values, gradient.values), gradient.norm * gradient.norm
 
+    def length(self) -> float:
+        """Return ‖Δ‖: the span is not known."""
+        return self.hypotheses.space.norm(self.values)
+
     def copy(self) -> Self:
         """Return an independent Δ."""
         return type(self)(self.hypotheses, self.values.copy())

@@ -21,7 +21,6 @@ from convexboost.core.gradients import Gradient
 from convexboost.core.hypotheses import ZERO, Direction, Move, Term, merge
 from convexboost.core.protocols import Position, Target
 from convexboost.core.space import Array, FunctionSpace
-from convexboost.core.tolerances import ROUNDING
 from convexboost.kernels.stumps import CLASS, Bins, Projections, dot, project, pursue, subtract
 from convexboost.learners._bin_function import BinFunction
 from convexboost.learners._bins import BinMapper, BinnedSample
@@ -223,6 +222,13 @@ class HistogramTarget(Target):
         span = self.stumps.span
         return None if span is None else span.whiten(self.table)
 
+    def length(self) -> float:
+        """Return ‖ΠΔ‖; ‖Δ‖, while it is known, where there are too many bins."""
+        span = self.stumps.span
+        if span is None:
+            return math.inf if math.isnan(self.norm) else self.norm
+        return (1.0 + span.rounding) * float(np.sqrt(np.sum(span.whiten(self.table) ** 2)))
+
     def scale(self, factor: float) -> None:
         """Δ ← factor Δ."""
         if factor != 1.0:
@@ -258,20 +264,27 @@ class HistogramTarget(Target):
             return super().projections(count, rng, tolerance)
         leaves, values = np.zeros((count, 256), np.uint8), np.empty((count, N_LEAVES, self.table.shape[1]))
         found = Projections(np.empty(count, np.int64), leaves, values, np.empty(count), np.empty(count))
-        done, missing = 0, 0
-        while missing >= 0:
-            floor = float(max(tolerance, ROUNDING * found.norm[0])) if done else tolerance
-            done, missing = pursue(self.table, self.stumps.bins, pairs.sums, floor, found, done)
+        done, before = 0, self.norm
+        enough = self.length() ** 2 - tolerance**2 if tolerance > 0.0 else math.inf
+        while done < count:
+            last = done
+            done, missing = pursue(self.table, self.stumps.bins, pairs.sums, enough, found, done)
             if missing >= 0:
                 pairs.count(missing)
+                continue
+            squares = float(np.sum(found.norm[:done] ** 2))
+            self.norm = math.sqrt(max(before**2 - squares, 0.0))
+            if tolerance == 0.0 or done == last or (left := self.length()) <= tolerance:
+                break
+            enough = squares + left**2 - tolerance**2  # a difference of squares is not exact, `left` is
         self.n_projections += done
         directions = []
         for i in range(done):
             norm = float(found.norm[i])
             h = self.stumps.stump(int(found.feature[i]), leaves[i], values[i])
-            edge = norm / self.norm if self.norm > 0.0 else math.nan
+            edge = norm / before if before > 0.0 else math.nan
             directions.append(Direction(((float(found.coefficient[i]), h),), norm, edge))
-            self.norm = math.sqrt(max(self.norm * self.norm - norm * norm, 0.0))
+            before = math.sqrt(max(before * before - norm * norm, 0.0))
         return directions
 
     def dot(self, direction: Direction) -> float:

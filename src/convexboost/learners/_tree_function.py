@@ -51,7 +51,8 @@ class TreeFunction(Hypothesis):
 
     def with_values(self, values: Array, pooled: Pooled) -> TreeFunction:
         """Return the same leaves with the best values that are monotone where they must be."""
-        return replace(self, values=nearest_monotone(self, values, pooled))
+        values = nearest_monotone(self, values, pooled)
+        return TreeFunction(self.feature, self.child, self.masks, self.leaf_of_node, values, self.monotone)
 
     def add_to(self, F: Array, inputs: Any, weight: float) -> None:
         """F += weight * h(inputs)."""
@@ -207,7 +208,7 @@ class RowMapper(Mapper):
         """Return the bins of the columns, and the levels of the statistics with their numbers."""
         bins, found = self.bins.to_plain(), self.statistics
         arrays = {
-            "statistic_sources": np.array([s.source for s in found], np.int64),
+            "statistic_sources": self.sources[len(self.bins.columns) :],
             "levels": joined([s.levels for s in found], float),
             "level_values": joined([s.values for s in found], float),
             "level_ends": ends_of([s.levels for s in found]),

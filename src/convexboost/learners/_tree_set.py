@@ -25,10 +25,6 @@ from convexboost.kernels.hashing import Fingerprints, draw_rows, fingerprints_of
 from convexboost.kernels.leaves import leaf_sums
 from convexboost.kernels.target import Update, quantise, update_target
 from convexboost.kernels.trees.data import (
-    BEGIN,
-    CHILD,
-    END,
-    FEATURE,
     LARGEST,
     Features,
     Nodes,
@@ -39,6 +35,7 @@ from convexboost.kernels.trees.data import (
     n_columns,
     n_slots,
 )
+from convexboost.kernels.trees.growth import read_tree
 from convexboost.learners._dense import DenseTarget, RowSet
 from convexboost.learners._growth import Buffers, Growth, WholeWeights, power_above
 from convexboost.learners._monotone import means, nearest_monotone
@@ -53,8 +50,8 @@ MAX_HISTOGRAMS = 2.0**33
 TARGET_UNITS = 1024.0
 #: Nodes of at most this many rows have no histograms: where all cuts are tried, and where one is drawn.
 FEW, FEW_IF_RANDOM = 32, 256
-#: Leaves of a tree by default.
-LEAVES = 31
+#: Share of trees with random cuts among mixed ones.
+RANDOM_SHARE = 0.75
 
 
 class TreeSet(RowSet):
@@ -75,8 +72,7 @@ class TreeSet(RowSet):
         self.usable = np.arange(mapper.n_columns) if usable is None else usable
         self.groups = groups  #: the number of each row's group, where rows are only drawn by whole groups
         self.n_bins, self.categorical = mapper.n_bins, mapper.categorical
-        #: what all rows count as: a row of weight 2 is two rows, but weights below 1 on average are shares
-        self.n_rows = max(space.total, float(space.n_samples))
+        self.n_rows = space.n_rows
         self.monotone = learner.signs(np.asarray(mapper.bins.categorical, bool), names)
         self._has_monotone = bool(self.monotone.any())
         self._has_categories = bool(self.categorical[self.usable].any())
@@ -87,7 +83,7 @@ class TreeSet(RowSet):
     def zero(self, n_outputs: int) -> TreeTarget:
         """Δ = 0; raises if the histograms would not fit into the memory, and warns of merged levels."""
         n_columns_, leaves = len(self.usable), self.max_leaves
-        slots = n_slots(self.space.n_samples, leaves, self.few)
+        slots = n_slots(self.space.n_samples, leaves, self.least_few)
         size = 4.0 * slots * n_columns_ * int(self.n_bins[self.usable].max()) * n_columns(n_outputs)
         if size > MAX_HISTOGRAMS:
             raise ValueError(
@@ -96,8 +92,9 @@ class TreeSet(RowSet):
                 f"most {MAX_HISTOGRAMS / 2**30:.0f}): lower one of them, or use learner='stump'"
             )
         bins = self.mapper.bins
-        told_apart = [statistic.source for statistic in self.mapper.statistics]
-        bins.warn_of_merged_levels(np.setdiff1d(self.usable[self.usable < len(bins.columns)], told_apart))
+        told_apart = self.mapper.sources[len(bins.columns) :]
+        merged = np.setdiff1d(self.usable[self.usable < len(bins.columns)], told_apart)
+        bins.warn_of_merged_levels(merged.tolist())
         return TreeTarget(self, np.zeros((self.space.n_samples, n_outputs)))
 
     def share_out(self, task: Callable[[int, int], object], size: int, operations: float) -> None:
@@ -106,13 +103,13 @@ class TreeSet(RowSet):
 
     def grow(self, D: Array, norm: float, rng: np.random.Generator) -> tuple[TreeFunction, Array]:
         """Grow a tree on the rows of D, whose length is `norm`; return also the sums in its leaves."""
-        seed = int(rng.integers(2**63)) if self.learner.splits == "random" else None
+        seed = self._draw_seed(rng)
         features = self._draw_features(rng)
         order = self._draw_rows(D, norm, rng)
         unit = power_above(norm) / LARGEST
         values = self._whole_numbers(D, unit)
         rules = self._rules(norm / unit, float(self.learner.min_split_gain) / unit / unit, order, seed)
-        slots = n_slots(len(order), rules.max_leaves, rules.few)
+        slots = n_slots(len(order), rules.max_leaves, self.least_few)
         room = self._room(slots, len(features.numbers) << int(features.shift), D.shape[1])
         rows = Rows(cells(values), order, self.buffers.take("spare", (len(D),)))
         nodes = Growth(features, rows, rules, room, self.inputs.n_threads).run()
@@ -121,7 +118,7 @@ class TreeSet(RowSet):
     @property
     def max_leaves(self) -> int:
         """Return how many leaves a tree may have."""
-        return min(int(self.learner.max_leaves), self.space.n_samples)
+        return min(self.learner.n_leaves, self.space.n_samples)
 
     def _room(self, n_slots: int, n_bins: int, n_outputs: int) -> Room:
         """Return where the splits of a tree are searched: the same place as for the last one, if it fits."""
@@ -129,13 +126,23 @@ class TreeSet(RowSet):
         key = n_slots, n_bins, n_outputs
         if self._last_room is None or self._last_room[0] != key:
             self._last_room = None  # its memory is free before there is a new one
-            self._last_room = key, Room.of(*key, self.few, has_tables)
+            draws = self.learner.splits in ("random", "mixed")
+            self._last_room = key, Room.of(*key, FEW_IF_RANDOM if draws else FEW, has_tables)
         return self._last_room[1]
 
     @property
-    def few(self) -> int:
-        """Return the most rows of a node whose splits are found without a histogram."""
+    def least_few(self) -> int:
+        """Return the number of rows that a node with a histogram exceeds, whatever the tree's cuts."""
         return FEW_IF_RANDOM if self.learner.splits == "random" else FEW
+
+    def _draw_seed(self, rng: np.random.Generator) -> int | None:
+        """Return the seed of a tree's cuts, −1 for the best ones; None where all trees have those."""
+        splits = self.learner.splits
+        if splits == "best":
+            return None
+        is_random = splits == "random" or (splits == "mixed" and rng.random() < RANDOM_SHARE)
+        # This is rng.integers(2**63), which takes several times as long.
+        return int(rng.bit_generator.random_raw()) >> 1 if is_random else -1
 
     def _rules(self, norm: float, min_gain: float, order: NDArray[np.int32], seed: int | None) -> Rules:
         """Return the limits of the learner for a tree on these rows; `norm` is ‖Δ‖ in whole numbers."""
@@ -151,9 +158,10 @@ class TreeSet(RowSet):
             ),
             min_gain=max(min_gain, ROUNDING * norm**2) * weights.unit,  # more than rounding
             l2=share * float(learner.reg_lambda) / rows_per_unit,
+            category_l2=share * float(learner.cat_smooth) / rows_per_unit,
             tie=weights.rounding_of_means(norm),
             seed=seed,
-            few=self.few,
+            few=FEW_IF_RANDOM if seed is not None and seed >= 0 else FEW,
         )
 
     def _whole_numbers(self, D: Array, unit: float) -> NDArray[np.int32]:
@@ -222,32 +230,21 @@ class TreeSet(RowSet):
         self, D: Array, norm: float, order: NDArray[np.int32], nodes: Nodes
     ) -> tuple[TreeFunction, Array]:
         """Return the tree with the best leaf values for all rows, and the sums in its leaves."""
-        feature, child = nodes.numbers[:, [FEATURE, CHILD]].T.astype(np.int32)
-        is_leaf = feature < 0
-        leaf_of_node = (np.cumsum(is_leaf) - 1).astype(np.int32)
-        values = np.zeros((int(is_leaf.sum()), D.shape[1]))
+        feature, child, leaf_of_node = (np.empty(len(nodes.gains), np.int32) for _ in range(3))
+        leaves = np.empty(len(D), np.int32)
+        n_leaves = read_tree(nodes.numbers, order, feature, child, leaf_of_node, leaves)
+        values = np.empty((n_leaves, D.shape[1]))
         monotone = self.monotone if self._has_monotone else None
         tree = TreeFunction(feature, child, nodes.masks.copy(), leaf_of_node, values, monotone)
         if len(order) == len(D):
-            self.inputs.remember(tree, _leaf_of_rows(order, nodes, leaf_of_node))
-        sums = leaf_sums(D, self.space, self.inputs.leaves(tree), len(values), norm, self.inputs.n_threads)
+            self.inputs.remember(tree, leaves)
+        sums = leaf_sums(D, self.space, self.inputs.leaves(tree), n_leaves, norm, self.inputs.n_threads)
         mass = sums[:, 0] + self.learner.reg_lambda / self.n_rows
-        np.divide(sums[:, 1:], mass[:, None], out=values, where=sums[:, :1] > 0.0)
+        # Where all weights of a leaf were rounded to 0, its value is 0.
+        np.divide(sums[:, 1:], np.where(sums[:, 0] > 0.0, mass, np.inf)[:, None], out=values)
         if monotone is not None:
             values[:] = nearest_monotone(tree, values, means(values.copy(), mass))
         return tree, sums
-
-
-def _leaf_of_rows(
-    order: NDArray[np.int32], nodes: Nodes, leaf_of_node: NDArray[np.int32]
-) -> NDArray[np.int32]:
-    """Return the leaf of each row: the rows of a leaf are next to each other in `order`."""
-    found = np.flatnonzero(nodes.numbers[:, FEATURE] < 0)
-    found = found[np.argsort(nodes.numbers[found, BEGIN])]
-    begin, end = nodes.numbers[found, BEGIN], nodes.numbers[found, END]
-    out = np.empty(len(order), np.int32)
-    out[order] = np.repeat(leaf_of_node[found], end - begin)
-    return out
 
 
 class TreeTarget(DenseTarget):

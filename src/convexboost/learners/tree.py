@@ -15,7 +15,10 @@ from convexboost.core.space import FunctionSpace
 from convexboost.learners._bins import MAX_BINS, BinMapper, as_columns, categorical_mask
 from convexboost.learners._learner import MORE_LEVELS, Defaults, Learner
 from convexboost.learners._tree_function import RowMapper, TreeFunction
-from convexboost.learners._tree_set import LEAVES, TreeSet
+from convexboost.learners._tree_set import TreeSet
+
+#: Leaves of a tree by default, and in classifiers with one output.
+LEAVES, FEW_LEAVES = 31, 15
 
 
 @dataclass(frozen=True)
@@ -24,9 +27,10 @@ class Tree(Learner):
 
     A split on a number sends the values up to a cut left, and missing values to the better side.  A split on
     a categorical column sends a set of categories left; "missing" is one of the categories.  Categories are
-    sorted by their mean targets and cut once.  For one output this finds the best set of all, unless
-    `min_samples_leaf` forbids some of the cuts.  With several outputs categories are sorted along the
-    direction in which their means differ most, and a better set may exist.
+    sorted by their mean targets and cut once; rare ones are moved to the middle (`cat_smooth`).  For one
+    output and ``cat_smooth=0`` this finds the best set of all, unless `min_samples_leaf` forbids some of the
+    cuts.  With several outputs categories are sorted along the direction in which their means differ most,
+    and a better set may exist.
 
     Sets of many categories fit noise.  A column with ten categories or more (or with more than `max_bins`)
     becomes a number: the mean of the loss's gradient over the rows of a category, when training begins, with
@@ -40,8 +44,8 @@ class Tree(Learner):
 
     Parameters
     ----------
-    max_leaves : int, default=31
-        Number of leaves at most.
+    max_leaves : int or "auto", default="auto"
+        Number of leaves at most.  "auto" is 15 for two classes, 31 otherwise.
     max_depth : int, default=None
         Number of splits on the way to a leaf at most.  None: no limit but `max_leaves`.
     min_samples_leaf : float, default=10
@@ -54,10 +58,14 @@ class Tree(Learner):
         number of rows plus `reg_lambda`.  Small leaves are shrunken most.
     min_split_gain : float, default=0.0
         Decrease of the weighted squared error that a split must bring at least.
-    splits : {"auto", "best", "random"}, default="auto"
+    cat_smooth : float, default=10.0
+        Rows of a node's mean that are added to each of its categories before they are sorted; the same
+        number is added to `reg_lambda` when a split on categories is compared with others.
+    splits : {"auto", "best", "random", "mixed"}, default="auto"
         "best": the best of all cuts.  "random": for each column of a node one cut is drawn, and the best of
-        these is taken (extremely randomised trees).  "auto" is "random" in classifiers and rankers,
-        "best" in regressors.
+        these is taken (extremely randomised trees).  "mixed": a quarter of the trees, drawn by lot, have the
+        best cuts, the others random ones.  "auto" is "mixed" in classifiers and rankers, "best" in
+        regressors.
     subsample : float, default=1.0
         Share of the rows that a tree is grown on, drawn anew for each tree; a ranker draws whole queries.
         Copies of a row are drawn together.  The values of the leaves are those of all rows.
@@ -81,11 +89,12 @@ class Tree(Learner):
 
     """
 
-    max_leaves: int = LEAVES
+    max_leaves: int | str = "auto"
     max_depth: int | None = None
     min_samples_leaf: float = 10
     reg_lambda: float = 0.0
     min_split_gain: float = 0.0
+    cat_smooth: float = 10.0
     splits: str = "auto"
     subsample: float = 1.0
     colsample_bytree: float = 1.0
@@ -112,17 +121,19 @@ class Tree(Learner):
                 raise ValueError(f"`{name}` of a tree must be {wanted}, got {getattr(self, name)!r}")
 
         leaves, depth, bins = self.max_leaves, self.max_depth, self.max_bins
-        need("max_leaves", isinstance(leaves, Integral) and leaves >= 2, "an integer of at least 2")
+        fine = leaves == "auto" or (isinstance(leaves, Integral) and leaves >= 2)
+        need("max_leaves", fine, "an integer of at least 2, or 'auto'")
         fine = depth is None or (isinstance(depth, Integral) and depth >= 1)
         need("max_depth", fine, "a positive integer or None")
-        for name in ("min_samples_leaf", "reg_lambda", "min_split_gain"):
+        for name in ("min_samples_leaf", "reg_lambda", "min_split_gain", "cat_smooth"):
             value = getattr(self, name)
             fine = isinstance(value, Real) and 0 <= float(value) < math.inf
             need(name, fine, "a number that is not negative")
         for name in ("subsample", "colsample_bytree"):
             value = getattr(self, name)
             need(name, isinstance(value, Real) and 0 < float(value) <= 1, "in (0, 1]")
-        need("splits", self.splits in ("auto", "best", "random"), "'auto', 'best' or 'random'")
+        fine = self.splits in ("auto", "best", "random", "mixed")
+        need("splits", fine, "'auto', 'best', 'random' or 'mixed'")
         fine = isinstance(bins, Integral) and 2 <= bins <= MAX_BINS
         need("max_bins", fine, f"between 2 and {MAX_BINS}")
         given = self.monotone_constraints
@@ -132,20 +143,30 @@ class Tree(Learner):
         wanted = "a dict from columns, or a sequence with an entry for each, to -1, 0 or 1"
         need("monotone_constraints", fine, wanted)
 
-    def settled(self, task: str) -> Self:
-        """Return the learner with `splits` settled (evidence: docs/generalisation.md).
+    def settled(self, task: str, n_outputs: int) -> Self:
+        """Return the learner with `max_leaves` and `splits` settled.
 
-        Random cuts make better probabilities; for numbers it depends on the data which kind is better.
+        Random cuts and small trees make better probabilities.  Where classes have sharp borders some trees
+        need the best cuts, and a tree that serves several outputs needs more leaves.  (Figures:
+        docs/decisions.md, Trees.)
         """
-        if self.splits != "auto":
-            return self
-        return replace(self, splits="best" if task == "regression" else "random")
+        leaves = FEW_LEAVES if task == "classification" and n_outputs == 1 else LEAVES
+        return replace(
+            self,
+            max_leaves=leaves if self.max_leaves == "auto" else self.max_leaves,
+            splits=("best" if task == "regression" else "mixed") if self.splits == "auto" else self.splits,
+        )
 
     def stronger(self) -> Tree:
         """Return the learner of trees that are some levels deeper."""
-        leaves = 2**MORE_LEVELS * self.max_leaves
+        leaves = 2**MORE_LEVELS * self.n_leaves
         depth = None if self.max_depth is None else int(self.max_depth) + MORE_LEVELS
         return replace(self, max_leaves=leaves, max_depth=depth)
+
+    @property
+    def n_leaves(self) -> int:
+        """Return the number of leaves at most."""
+        return LEAVES if isinstance(self.max_leaves, str) else int(self.max_leaves)
 
     def weaker(self) -> str:
         """Return stumps."""
@@ -179,6 +200,12 @@ class Tree(Learner):
             signs[j] = -sign
         return signs
 
+    def mapper(self, X: Any, space: FunctionSpace, categorical: Any = None, n_threads: int = 1) -> RowMapper:
+        """Choose the bins of the columns."""
+        X = as_columns(X)
+        mask = categorical_mask(categorical, X.shape[1])
+        return RowMapper(BinMapper.fit(X, space, self.max_bins, mask, n_threads))
+
     def bind(
         self,
         X: Any,
@@ -199,8 +226,7 @@ class Tree(Learner):
         """
         X = as_columns(X)
         if mapper is None:
-            mask = categorical_mask(categorical, X.shape[1])
-            mapper = RowMapper(BinMapper.fit(X, space, self.max_bins, mask, n_threads))
+            mapper = self.mapper(X, space, categorical, n_threads)
         if targets is None:
             return TreeSet(self, mapper, mapper.encode(X, n_threads), space, groups, names)
         mapper, inputs, usable = mapper.with_statistics(X, targets, space, self.max_bins, n_threads, groups)

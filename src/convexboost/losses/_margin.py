@@ -36,7 +36,7 @@ class MarginLoss(RowLoss):
 
 def signs(y: Any) -> Array:
     """Return 1 for class 1 and −1 for class 0, (n, 1)."""
-    return np.where(y == 1, 1.0, -1.0)[:, None]
+    return np.asarray(2.0 * y - 1.0)[:, None]
 
 
 def log_odds(y: Any, space: FunctionSpace) -> Array:

@@ -62,7 +62,7 @@ class Leaves:
     base: Array  #: the scores that a ridge term pulls to
     leaf: Any  #: of each row
     values: Array  #: of the leaves, in the direction found
-    curvature: float  #: a second derivative of R, for the first length that a search tries
+    curvature: Callable[[], float]  #: a second derivative of R, for the first length that a search tries
     gradient: Gradient | None = None  #: a subgradient at F without the ridge term, if known
     n_threads: int = 1
 
@@ -86,7 +86,7 @@ class Leaves:
     @property
     def prior(self) -> float:
         """Return the second derivative of the rows that the value 0 counts like."""
-        return PRIOR_ROWS * self.objective.space.row * self.curvature
+        return PRIOR_ROWS * self.objective.space.row * self.curvature()
 
 
 def refit(scores: LocalScores, direction: Direction) -> Direction | None:
@@ -102,10 +102,12 @@ def refit(scores: LocalScores, direction: Direction) -> Direction | None:
         return None
     leaves = scores.leaves(found[0], weight * found[1])
     shifts = best_shifts(leaves)
-    refitted = h.with_values(-shifts, partial(_common_value, leaves, shifts))
+    best = -shifts
+    refitted = h.with_values(best, partial(_common_value, leaves, shifts))
     values = refitted.leaves(scores.inputs)[1]  # type: ignore[index]
     result = Direction(((1.0, refitted),), math.nan)  # not a projection, so its length is not needed
-    if not np.array_equal(values, -shifts) and not scores.along(result)(-1.0) <= scores.value():
+    is_best = values is best or np.array_equal(values, best)
+    if not is_best and not scores.along(result)(-1.0) <= scores.value():
         return None
     return result
 
@@ -152,7 +154,7 @@ def _proximal(leaves: Leaves) -> Array:
         value += l2 / 2 * objective.space.norm(F - leaves.base) ** 2
         return value, leaves.means(G + l2 * (F - leaves.base))
 
-    return proximal_step(risk, mass, objective.n_outputs, 1.0 / leaves.curvature)
+    return proximal_step(risk, mass, objective.n_outputs, 1.0 / leaves.curvature())
 
 
 def _between(formula: Array, leaves: Leaves, rows: Pointwise) -> Array:
@@ -184,7 +186,7 @@ def _newton(leaves: Leaves, rows: Pointwise) -> Array:
 
 def _along_gradient(leaves: Leaves, rows: Pointwise) -> Array:
     """Search along the gradient of each leaf, or along the direction found."""
-    trial, first = _Trial(leaves, rows, leaves.prior), 1.0 / leaves.curvature
+    trial, first = _Trial(leaves, rows, leaves.prior), 1.0 / leaves.curvature()
     toward = -trial.slopes_at_zero / np.maximum(trial.mass, 1e-300)
     if leaves.objective.envelope > 0.0:
         toward = -leaves.values

@@ -134,7 +134,11 @@ class LocalScores:
         """Return leaves at the current scores."""
         self._evaluate()
         F, base = self.F, self.base
-        return Leaves(self.objective, F, base, leaf, values, self._curvature, self._plain, self.n_threads)
+        return Leaves(self.objective, F, base, leaf, values, self.curvature, self._plain, self.n_threads)
+
+    def curvature(self) -> float:
+        """Return a second derivative of R at the start."""
+        return self._curvature
 
     @cached_property
     def _curvature(self) -> float:

@@ -17,13 +17,17 @@ from convexboost.losses._scores import Lookup
 
 
 @kernel(allocates=False)
-def _sweep(F: Array, y: Array, codes: Any, table: Array, G: Array, start: int, stop: int) -> None:
-    """Add table[codes] to F; G = F − y."""
+def _sweep(F: Any, y: Any, codes: Any, table: Any, G: Any, start: Any, stop: Any) -> None:
+    """Add table[codes] to F; G = F − y.  One output is a vector: the compiler removes the loop."""
     for n in range(np.uint64(start), np.uint64(stop)):
         c = np.uint64(codes[n])
-        for k in range(np.uint64(F.shape[1])):
-            f = F[n, k] + table[c, k]
-            F[n, k], G[n, k] = f, f - y[n, k]
+        if F.ndim == 1:
+            f = F[n] + table[c]
+            F[n], G[n] = f, f - y[n]
+        else:
+            for k in range(np.uint64(F.shape[1])):
+                f = F[n, k] + table[c, k]
+                F[n, k], G[n, k] = f, f - y[n, k]
 
 
 @dataclass(frozen=True)
@@ -56,10 +60,12 @@ class HalfSquared(RowLoss):
         if lookup is None:
             return super().advance(F, y, space, None, before, n_threads)
         G, squares = np.empty(F.shape), []
+        codes, table = lookup
+        vectors = (F[:, 0], y[:, 0], codes, table[:, 0], G[:, 0]) if F.shape[1] == 1 else None
 
         def task(start: int, stop: int) -> None:
             rows = slice(start, stop)
-            _sweep(F, y, *lookup, G, start, stop)
+            _sweep(*(vectors or (F, y, codes, table, G)), start, stop)
             squares.append(space.part(rows).exact_inner(G[rows], G[rows]))
 
         parallel.run(task, len(F), 2 * F.size, n_threads)

@@ -13,7 +13,7 @@ from convexboost.core.protocols import Constants
 from convexboost.core.space import Array, FunctionSpace
 from convexboost.core.tolerances import KINK, TIE
 from convexboost.kernels import parallel
-from convexboost.losses._loss import RowLoss
+from convexboost.losses._loss import Loss, RowLoss
 from convexboost.losses._pair_gradient import PairGradient
 from convexboost.losses._pieces import Pieces
 from convexboost.losses._scores import Lookup
@@ -31,6 +31,7 @@ def _sweep(
     table: Array,
     guess: Any,
     kink: float,
+    first: bool,
     rivals: Any,
     losses: Array,
 ) -> int:
@@ -38,7 +39,8 @@ def _sweep(
 
     Empty `codes` are all 0, an empty `guess` is −1 throughout.  `guess` holds the rivals of the last round:
     almost all of them still stand, and then one look at the other classes is enough.  Their maximum is that
-    of integers, which compilers turn into vector instructions.  Returns how many rows have tied rivals.
+    of integers, which compilers turn into vector instructions.  Returns how many rows have tied rivals; if
+    `first`, the one of the lowest class counts alone, and there are no ties.
     """
     K, tied = F.shape[1], 0
     top_of_others = np.empty(1)
@@ -62,7 +64,7 @@ def _sweep(
         if violated and others >= guessed - close:  # seldom: another rival, or a tie
             hits, rival = 0, 0
             for k in range(K):
-                hit = (F[n, k] >= best - close) & (k != own_class)
+                hit = (F[n, k] >= best - close) & (k != own_class) & (not first or hits == 0)
                 hits += hit
                 rival += k * hit
             tied += hits > 1
@@ -100,13 +102,31 @@ def _prox(F: Array, y: Any, size: float, out: Array) -> None:
 class MulticlassHinge(RowLoss):
     """l(f, y) = max_k (1[k ≠ y] + f_k − f_y).  Not smooth, ‖∇R‖ ≤ √2; gradients have zero row sums.
 
-    At a kink: 0 where the loss is 0, else the mean over the tied classes, so that the order of the classes
-    does not matter and the first direction, where all of them tie, is one of descent.
+    At a kink: 0 where the loss is 0, else what `ties` says.
+
+    Parameters
+    ----------
+    ties : {"mean", "first"}, default="mean"
+        Where several classes are the strongest rival, as all are at the start.  "mean": the mean of their
+        subgradients, so that the order of the classes does not matter and the first direction is one of
+        descent.  "first": that of the class with the lowest number, an ordinary argmax, as one reads the
+        paper.  Both are subgradients; neither depends on the order of the rows.
+
     """
 
+    ties: str = "mean"
     name: ClassVar[str] = "multiclass_hinge"
     task: ClassVar[str] = "classification"
     has_best_constant = has_prox = has_support = has_pieces = True
+
+    def __post_init__(self) -> None:
+        if self.ties not in ("mean", "first"):
+            raise ValueError(f"`ties` must be 'mean' or 'first', got {self.ties!r}")
+
+    @classmethod
+    def examples(cls) -> tuple[Loss, ...]:
+        """Return one for each way to treat ties."""
+        return cls(), cls(ties="first")
 
     def formula(self, f: str = "f") -> str:
         """max_k (1[k ≠ y] + f_k − f_y)."""
@@ -121,6 +141,8 @@ class MulticlassHinge(RowLoss):
         losses, close = 1.0 + best - own, KINK * (np.abs(own) + 1.0)
         violated = losses > close
         tied = (others >= (best - close)[:, None]) & violated[:, None]
+        if self.ties == "first":
+            tied &= np.cumsum(tied, axis=1) == 1
         G = tied / np.maximum(tied.sum(axis=1, keepdims=True), 1)
         G[rows, y] = np.where(violated, -1.0, 0.0)
         return np.maximum(losses, 0.0), G
@@ -149,7 +171,7 @@ class MulticlassHinge(RowLoss):
         def task(start: int, stop: int) -> None:
             rows = slice(start, stop)
             own = F[rows], y[rows], codes[rows], table, guess[rows]
-            ties.append(_sweep(*own, KINK, rivals[rows], losses[rows]))
+            ties.append(_sweep(*own, KINK, self.ties == "first", rivals[rows], losses[rows]))
 
         parallel.run(task, len(F), 2 * F.size, n_threads)
         if any(ties):

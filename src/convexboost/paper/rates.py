@@ -236,8 +236,7 @@ def _threshold(problem: Median, edge: float, weak_learners: int) -> list[tuple[i
     found: list[tuple[int, int, float]] = []
     radius, T = 1.69 * problem.d_1, 4
     while True:
-        # The library stops on the next projected length, γ‖r‖.
-        algorithm = Repeated(accuracy=2 * radius * edge / (4 * np.sqrt(T)), radius=radius)
+        algorithm = Repeated(accuracy=2 * radius / (4 * np.sqrt(T)), radius=radius)
         step = Constant(problem.d_1 / np.sqrt(T))
         curve = problem.run(Scatter(problem.space, edge), algorithm, step, T)
         if curve.weak_learners[-1] > weak_learners:

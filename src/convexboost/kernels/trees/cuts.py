@@ -23,6 +23,7 @@ class Cuts(NamedTuple):
     only: int  #: the one cut that is tried; −1: all of them
     missing: int  #: the bin of missing values in the table
     missing_left: bool  #: whether they go left in any case
+    l2: float  #: added to the weight of a leaf
 
 
 @part
@@ -34,9 +35,9 @@ def scan(table, cuts, total, left, base, rules, best):
     """
     if table.ndim > 1:
         return _scan_several(table, cuts, total, left, base, rules, best)
-    first_bin, bins, size, sign, only, missing, missing_left = cuts
+    first_bin, bins, size, sign, only, missing, missing_left, l2 = cuts
     pairs, scores = local_array(257, np.int64), local_array(257, np.float64)
-    least, l2, weight, sum_ = rules.min_weight, rules.l2, total[0], total[1]
+    least, weight, sum_ = rules.min_weight, total[0], total[1]
     pair = table[first_bin + missing] if missing_left else np.int64(0)
     first, last = (0, size) if only < 0 else (only, only + 1)
     for i in range(index(last)):
@@ -79,8 +80,8 @@ def _is_monotone(left, total, l2, sign, tie):
 @part(fastmath={"reassoc", "contract"})
 def _scan_several(table, cuts, total, left, base, rules, best):
     """Return what `scan` does, for several outputs."""
-    first, bins, size, sign, only, missing, missing_left = cuts
-    least, l2, width, cut = rules.min_weight, rules.l2, table.shape[1], -1
+    first, bins, size, sign, only, missing, missing_left, l2 = cuts
+    least, width, cut = rules.min_weight, table.shape[1], -1
     for k in range(width):
         left[k] = table[first + missing, k] if missing_left else 0.0
     for i in range(size):
@@ -116,8 +117,8 @@ def draw_cut(table, first_bin, bins, count, chance):
 
 
 @part
-def sort_categories(table, first, n_bins, bins, sums):
-    """Sort the bins of categories by their means, and return how many there are.
+def sort_categories(table, first, n_bins, bins, sums, l2):
+    """Sort the bins of categories by their means, `l2` added to their weights; return how many there are.
 
     Means of several outputs are compared along the direction in which a category differs most from all.
     """
@@ -148,8 +149,10 @@ def sort_categories(table, first, n_bins, bins, sums):
     largest = 0.0
     for i in range(count):
         b, value = first + bins[i], 0.0
+        weight = weight_of(table, b)
         for k in range(1, width):
-            value += direction[k] * (number_of(table, b, k) / weight_of(table, b) - total[k] / total[0])
+            value += direction[k] * (number_of(table, b, k) - weight * total[k] / total[0])
+        value /= weight + l2
         key[bins[i]] = value
         largest = max(largest, abs(value))
     if largest > 0.0:
@@ -172,7 +175,7 @@ def write_mask(table, cuts, cut, top, n_bins, total, mask):
     All bins up to `top` go left or, where it is −1, the first categories of `cuts`.  Missing values go with
     the larger part of the rows, and categories go with the missing values.
     """
-    first, bins, _, _, _, lost, missing_left = cuts
+    first, bins, _, _, _, lost, missing_left, _ = cuts
     weight, missing = 0, n_bins - 1
     for w in range(4):
         mask[w] = ALL_BITS if top >= 64 * w + 63 else NO_BITS

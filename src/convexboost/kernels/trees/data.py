@@ -50,15 +50,19 @@ class Rows(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """Which splits are allowed, in the units of `Rows.values`, and who makes them."""
+    """Which splits are allowed, in the units of `Rows.values`, and who makes them.
+
+    `seed` is None where all trees of a learner try all cuts: no code for drawn ones is compiled.
+    """
 
     max_leaves: int
     max_depth: int
     min_weight: float  #: of a leaf; positive
     min_gain: float
     l2: float  #: added to the weight of a leaf
+    category_l2: float  #: added to the weight of a category, and of a leaf that a set of categories makes
     tie: float  #: means that differ by less may be equal but for rounding
-    seed: int | None  #: of the one cut that is drawn for each feature and node; None: all cuts are tried
+    seed: int | None  #: of the one cut that is drawn for each feature and node; −1: all cuts are tried
     few: int = 0  #: nodes of at most this many rows have no histogram: their splits are found row by row
     max_rows: float = math.inf  #: nodes with more rows are left to the caller of `grow`, who has threads
 

@@ -123,3 +123,20 @@ def grow(features, rows, nodes, room, rules, n_nodes, new):
         new = _divide(numbers, best, n_nodes, middle, feature, few)
         n_nodes += 2
     return n_nodes, -1
+
+
+@kernel(allocates=False)
+def read_tree(numbers, order, feature, child, leaf_of_node, leaf):
+    """Write the nodes as arrays and number the leaves; return how many there are.
+
+    leaf[n] is the leaf of row n, for the rows in `order`.
+    """
+    n_leaves = 0
+    for node in range(len(feature)):
+        feature[node], child[node] = numbers[node, FEATURE], numbers[node, CHILD]
+        if feature[node] < 0:
+            for i in range(numbers[node, BEGIN], numbers[node, END]):
+                leaf[order[index(i)]] = n_leaves
+            n_leaves += 1
+        leaf_of_node[node] = n_leaves - 1
+    return n_leaves

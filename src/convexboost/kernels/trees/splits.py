@@ -28,7 +28,8 @@ def find_split(features, rows, room, rules, place, categorical, seed, used, mask
 
     A numeric split sends a prefix of the bins left and the missing values to the better side.  A categorical
     one sends a prefix of the categories left, missing values being one of them, in the order of their means.
-    For one output the best set of categories is such a prefix, unless a leaf would be too light.
+    Without `category_l2` the best set of categories is such a prefix for one output, unless a leaf would be
+    too light.
 
     The sums of the bins come from the histogram, or from the rows where there are few of them.  A cut that is
     drawn needs the sum of one side only.  `categorical`, `seed` and `used` are those of `features`, `rules`
@@ -49,7 +50,7 @@ def find_split(features, rows, room, rules, place, categorical, seed, used, mask
             is_category = categorical[j]
         if seed is not None:
             chance = draw(seed, node, j)
-            if has_few and not is_category:
+            if seed >= 0 and has_few and not is_category:
                 if j >= copied:
                     copied = j - j % CHUNK + CHUNK
                     copy_codes(codes, order, begin, end, copied - CHUNK, room.codes)
@@ -62,10 +63,13 @@ def find_split(features, rows, room, rules, place, categorical, seed, used, mask
         elif top < 0 and used is not None:
             bins, count = used, tabulate(rows.values, codes, order, begin, end, j, table, used)
             count -= weight_of(table, missing) > 0
+        l2 = rules.l2
         if categorical is not None and is_category:
-            bins, count = sorted_, sort_categories(table, first, n_bins[j], sorted_, room.sums)
+            more = rules.category_l2
+            l2 += more
+            bins, count = sorted_, sort_categories(table, first, n_bins[j], sorted_, room.sums, more)
         has_missing = weight_of(table, first + lost) > 0 and not is_category
-        if seed is not None and only < 0:
+        if seed is not None and seed >= 0 and only < 0:
             only = draw_cut(table, first, bins, count, chance)
             if only < 0 and has_missing:
                 only = count - 1
@@ -73,7 +77,7 @@ def find_split(features, rows, room, rules, place, categorical, seed, used, mask
                 continue
         for side in range(2 if has_missing and only < count - 1 else 1):  # missing values: right, then left
             size = count if has_missing and side == 0 else count - 1
-            cuts = Cuts(first, bins, size, features.monotone[j], only, lost, side == 1)
+            cuts = Cuts(first, bins, size, features.monotone[j], only, lost, side == 1, l2)
             gain, cut = scan(table, cuts, total, room.sums[0], base, rules, best_gain)
             if cut >= 0:
                 best_gain, best_feature = gain, j
