@@ -13,9 +13,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from convexboost.core.compiling import kernel, part
 from convexboost.core.tolerances import BLOCK_VALUES
 from convexboost.kernels import parallel
-from convexboost.kernels.compiling import kernel
 
 Fingerprints = NDArray[np.uint64]
 
@@ -27,10 +27,10 @@ def scramble(x: Any) -> Any:
     return x ^ (x >> np.uint64(31))
 
 
-_scramble = kernel(scramble)
+_scramble = part(scramble)
 
 
-@kernel(inline="always")
+@kernel(allocates=False)
 def draw(seed, a, b):
     """Return a number in [0, 1) that depends on the seed and two whole numbers only."""
     x = (

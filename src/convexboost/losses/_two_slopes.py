@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from convexboost.core.compiling import kernel
 from convexboost.core.gradients import Gradient
 from convexboost.core.protocols import Constants
 from convexboost.core.space import Array, FunctionSpace
 from convexboost.core.tolerances import KINK
 from convexboost.kernels import parallel
-from convexboost.kernels.compiling import kernel
 from convexboost.losses._leaves import leaf_quantiles, residual_sign, weighted_quantile
 from convexboost.losses._loss import RowLoss
 from convexboost.losses._pieces import Pieces

@@ -8,11 +8,11 @@ import sys
 import numba
 import pytest
 
-from convexboost.kernels.compiling import NOTICE
+from convexboost.core.compiling import NOTICE
 
 SOURCE = """
 from typing import Any, NamedTuple
-from convexboost.kernels.compiling import kernel
+from convexboost.core.compiling import kernel
 
 class {name}(NamedTuple):
     x: Any
