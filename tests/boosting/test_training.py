@@ -213,8 +213,20 @@ def test_best_is_the_first_within_rounding(curve, best):
 def test_rounding_does_not_keep_a_run_alive():
     curve = [1.0 - 1e-16 * (t % 7) for t in range(100)]
     result = run(validation=Scripted(curve), n_rounds=99, n_iter_no_change=5)
-    assert len(result.records) - 1 == 5
+    assert len(result.records) - 1 == 6
     assert result.stop.kind == "no_change"
+
+
+def test_a_start_on_a_kink_does_not_end_a_run():
+    """The first move raises the validation loss, those after it lower it: patience counts rounds."""
+    curve = [1.0, 1.5, *(1.4 - 0.05 * t for t in range(12)), *[2.0] * 10]
+    result = run(validation=Scripted(curve), n_rounds=20, n_iter_no_change=3)
+    assert result.best_round == 13
+    assert len(result.records) - 1 == 16
+    rising = [1.0, 1.5, 1.6, 1.4, *(1.6 + t for t in range(20))]
+    result = run(validation=Scripted(rising), n_rounds=20, n_iter_no_change=3)
+    assert result.best_round == 0
+    assert len(result.records) - 1 == 6
 
 
 # --- stopping ----------------------------------------------------------------------------------------------

@@ -1,9 +1,17 @@
-"""Algorithms 1, 2 and 3 of Grubb & Bagnell (2011): the paper and only it.
+"""Algorithms 1, 2 and 3 of Grubb & Bagnell (2011).
 
 One round of each, one statement for one line of the pseudo-code.  F are the scores (they live in the
 objective), Δ is the vector that is projected (it lives in the hypothesis set).  The subgradient is taken
 at f_{t−1}; the guarantees are about the average or the best of these points, not about the last one.
-docs/paper-map.md lists what was corrected in the print, and why.
+
+Not in print, besides the corrections that docs/paper-map.md lists:
+
+- `Repeated` rescales the sum of its projections (Algorithm 2'; `rescale=False` is Algorithm 2), and gives the
+  "alternative version" a threshold (`accuracy`, `radius`, `cap`), which the paper only announces.
+- `Residual` may forget (`decay`, `until`).  The paper keeps everything; "auto" of trees does not.
+- A round may take any `Step`.  The theorems of the paper are about 1/√t, 2/(λt), 1/(λt), and 1/Λ or a line
+  search with `Naive`.
+- A round may take gradients of an envelope instead of subgradients: that is the objective's matter.
 """
 
 from __future__ import annotations
@@ -160,27 +168,40 @@ class Repeated(Algorithm):
 class Residual(Algorithm):
     """Algorithm 3: what a projection leaves over is added to the next subgradient.
 
-    `decay` multiplies the residual between rounds: 1 is the paper, 0 is Algorithm 1.  A line search has no
-    guarantee here: −h need not be a direction of descent.
+    Not in print: `decay` multiplies the residual between rounds.  1 is the paper, 0 is Algorithm 1.  Below
+    1 there is a floor on objectives with kinks (Theorems K and N), none on smooth ones (Theorem M).  With
+    `until` only the first rounds forget that much: in round t > until the factor is
+    1 − (1 − decay) until/t, and the floor vanishes.
+
+    A line search has no guarantee here: −h need not be a direction of descent.
     """
 
     decay: float = 1.0
+    until: int | None = None
     adds_one_hypothesis: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not (is_number(self.decay) and 0 <= self.decay <= 1):
             raise ValueError(f"`decay` must lie in [0, 1], got {self.decay!r}")
+        if self.until is not None and not is_whole(self.until, 1):
+            raise ValueError(f"`until` must be a positive integer or None, got {self.until!r}")
 
     @property
     def name(self) -> str:
-        """Return "residual", or "naive" where nothing is kept."""
-        return "residual" if self.decay > 0.0 else "naive"
+        """Return "residual", or "naive" where nothing is ever kept."""
+        return "naive" if self.decay == 0.0 and self.until is None else "residual"
+
+    def kept(self, t: int) -> float:
+        """Return the part of the residual that round t keeps."""
+        if self.until is None or t <= self.until:
+            return self.decay
+        return 1.0 - (1.0 - self.decay) * self.until / t
 
     def round(self, s: State) -> Round:
         """Δ ← Δ + ∇;  f ← f − η proj(Δ);  Δ ← Δ − proj(Δ)."""
         s.t += 1
         delta = s.target = s.target or s.zero()
-        delta.scale(self.decay)
+        delta.scale(self.kept(s.t))
         delta.add(s.F.gradient())
         h = delta.project(s.rng)
         move = s.step(s.t, s.F, h, s.memory)

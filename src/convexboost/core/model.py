@@ -110,6 +110,10 @@ class AdditiveModel:
             self.multipliers[: n_rounds + 1],
         )
 
+    def shifted(self, shift: Array) -> AdditiveModel:
+        """Return the model plus a constant."""
+        return AdditiveModel(self.start + shift, self.mapper, self.terms, self.ends, self.multipliers)
+
     @classmethod
     def mean(cls, models: Sequence[AdditiveModel]) -> AdditiveModel:
         """Return the mean, round by round, of models with the same number of rounds.

@@ -53,7 +53,8 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
         sparse X as one byte per entry; for a wide one "stump" is much faster.
     algorithm : str or Algorithm, default="residual"
         "naive", "repeated", "residual" (Algorithms 1, 2 and 3 of Grubb and Bagnell), "dual_averaging" or
-        "error_feedback".
+        "error_feedback".  The last two train as the theorems ask with every learner, trees too: the whole
+        residual, no leaf refit, no envelope (docs/theory.md says what is proved, and what it costs).
     n_rounds : int or "auto", default="auto"
         The number of rounds, one tree each, or one for each member (`n_estimators` elsewhere).  Where
         `early_stopping` chooses the number, the largest that it may choose.  "auto" is 500; where

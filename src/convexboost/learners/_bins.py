@@ -236,9 +236,16 @@ class BinMapper(Mapper):
         """First row of each feature in a table over all bins, the missing one included."""
         return np.cumsum([0] + [column.n_bins + 1 for column in self.columns])
 
+    @cached_property
+    def _merged_columns(self) -> set[int]:
+        """The columns that `warn_of_merged_levels` has looked at: members of a fit share a mapper."""
+        return set()
+
     def warn_of_merged_levels(self, columns: Iterable[int]) -> None:
-        """Warn where levels share a bin although the user did not ask for few bins."""
-        for j in columns:
+        """Warn where levels share a bin although the user did not ask for few bins; once per column."""
+        new = set(columns) - self._merged_columns
+        self._merged_columns.update(new)
+        for j in sorted(new):
             n_levels, n_bins = self.columns[j].n_categories, self.columns[j].n_bins
             if n_levels > MAX_BINS:
                 warnings.warn(

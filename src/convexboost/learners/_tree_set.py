@@ -62,8 +62,7 @@ class TreeSet(RowSet):
         self.usable = np.arange(mapper.n_columns) if usable is None else usable
         self.groups = groups  #: the number of each row's group, where rows are only drawn by whole groups
         self.n_bins, self.categorical = mapper.n_bins, mapper.categorical
-        #: what all rows count as: a row of weight 2 is two rows, but weights below 1 on average are shares
-        self.n_rows = max(space.total, float(space.n_samples))
+        self.n_rows = space.n_rows
         self.monotone = learner.signs(np.asarray(mapper.bins.categorical, bool), names)
         self._has_monotone = bool(self.monotone.any())
         self.weights = WholeWeights.of(space)
@@ -82,8 +81,9 @@ class TreeSet(RowSet):
                 f"most {MAX_HISTOGRAMS / 2**30:.0f}): lower one of them, or use learner='stump'"
             )
         bins = self.mapper.bins
-        told_apart = [statistic.source for statistic in self.mapper.statistics]
-        bins.warn_of_merged_levels(np.setdiff1d(self.usable[self.usable < len(bins.columns)], told_apart))
+        told_apart = self.mapper.sources[len(bins.columns) :]
+        merged = np.setdiff1d(self.usable[self.usable < len(bins.columns)], told_apart)
+        bins.warn_of_merged_levels(merged.tolist())
         return TreeTarget(self, np.zeros((self.space.n_samples, n_outputs)))
 
     def share_out(self, task: Callable[[int, int], object], size: int, operations: float) -> None:

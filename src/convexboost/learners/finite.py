@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from convexboost.core.gradients import Gradient
-from convexboost.core.hypotheses import Direction
 from convexboost.core.space import Array, FunctionSpace
 from convexboost.core.text import brief
 from convexboost.core.tolerances import BETTER
@@ -46,7 +44,6 @@ class FiniteSet(DenseSet):
     """
 
     is_exact = True
-    knows_span = True
 
     def __init__(self, atoms: Array, space: FunctionSpace) -> None:
         super().__init__(np.arange(space.n_samples), space)
@@ -64,10 +61,6 @@ class FiniteSet(DenseSet):
         _, singular, rows = np.linalg.svd(scaled, full_matrices=False)
         return rows[singular > NEGLIGIBLE * singular[0]]
 
-    def at(self, coordinates: Array) -> Direction:
-        """Return the function of span(H) with these coordinates."""
-        return super().at(coordinates.ravel() @ self.basis)
-
     def functions(self, n_outputs: int) -> sp.csc_array:
         """Return the atoms."""
         return sp.csc_array(self.atoms.reshape(len(self.atoms), -1).T)
@@ -80,18 +73,9 @@ class FiniteSet(DenseSet):
 
 
 class FiniteTarget(DenseTarget):
-    """Δ row by row; its part inside the span from an orthonormal basis."""
-
-    def coordinates(self, even_if_slow: bool = False) -> Array:
-        """Return ΠΔ in the basis."""
-        coordinates: Array = self.hypotheses.basis @ super().coordinates().ravel()
-        return coordinates
-
-    def inner(self, gradient: Gradient) -> tuple[float, float]:
-        """⟨ΠΔ, Π∇⟩ and ‖Π∇‖²."""
-        own, other = self.coordinates(), FiniteTarget(self.hypotheses, gradient.values).coordinates()
-        return float(own @ other), float(other @ other)
+    """Δ row by row; the length of its part inside the span comes from an orthonormal basis."""
 
     def length(self) -> float:
         """Return ‖ΠΔ‖."""
-        return (1.0 + self.hypotheses.rounding) * float(np.linalg.norm(self.coordinates()))
+        inside = self.hypotheses.basis @ self.coordinates().ravel()
+        return (1.0 + self.hypotheses.rounding) * float(np.sqrt(np.sum(inside**2)))

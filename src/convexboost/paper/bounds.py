@@ -1,6 +1,6 @@
 """The theorems as functions: from what a run measured to what its optimality gap can be at most.
 
-Theorems A to J are corrected or new statements (proofs: tests/paper and docs/paper-map.md); `printed_3` to
+Theorems A to O are corrected or new statements (docs/theory.md, tests/paper); `printed_3` to
 `printed_7` are the paper's, with F a diameter where they are false otherwise.  Everything is meant inside
 span(H).  Arguments are numbers, or arrays with one entry per round t = 1 … T:
 
@@ -35,6 +35,7 @@ WEIGHTED = "average gap weighted by the steps"
 T_WEIGHTED = "average gap weighted by t"
 BEST = "best gap"
 LAST = "gap after the round"
+SQUARED_GRADIENT = "mean square of the gradients"
 
 # How a bound is known, from the tightest to the loosest.
 KINDS = ("gap", "certificate", "measured", "a priori", "printed")
@@ -114,6 +115,17 @@ def c_delta(gamma: Numbers) -> Any:
 def kappa(gamma: Numbers) -> Any:
     """κ = (1 + s)/(1 − s) ≤ 4/γ²: the mean of ‖h_t‖² is at most κG² (Lemma L2)."""
     return np.square((1 + contraction(gamma)) / gamma)
+
+
+def c_decayed(gamma: Numbers, decay: Numbers) -> Any:
+    """c_β = s/(1 − βs): ‖Δ_t‖ ≤ c_β G where the residual is multiplied by β between rounds."""
+    s = contraction(gamma)
+    return s / (1 - decay * s)
+
+
+def starvation_ratio(decay: float, steep: int = 1) -> float:
+    """1/(1 − β^m): from this ratio of slopes on, m steep points keep a flat one from ever moving."""
+    return float(1 / (1 - decay**steep))
 
 
 def printed_c(gamma: Numbers) -> Any:
@@ -310,6 +322,82 @@ def theorem_g(step: Numbers, d_1: Numbers, gamma: Numbers, smoothness: Numbers) 
         _smooth(smoothness) | _constant(step) | {"the step is at most 1/(Λκ)": step <= longest * (1 + CLOSE)}
     )
     return d_1**2 / (2 * step * _t(step)), assumes | {"the edges are at least γ": _is_measured(gamma)}
+
+
+# Algorithm 3 with a decay β_t, by which the residual is multiplied before the subgradient is added
+
+
+def _forgetful(decay: Array) -> dict[str, Holds]:
+    return {"the decay lies in [0, 1]": (decay >= 0) & (decay <= 1)}
+
+
+@theorem("Theorem K", AVERAGE, MEASURED)
+def theorem_k(step: Numbers, h: Numbers, delta: Numbers, D: Numbers, decay: Numbers) -> Any:
+    """Theorem A + (1/T) Σ(1 − β_t) d_t ‖Δ_{t−1}‖: what was forgotten is a floor."""
+    delta = _final(delta, step)
+    total = _most(D) ** 2 / (2 * step) + _sum(step * h**2) / 2 + step * delta**2 / 2
+    forgotten = _sum((1 - decay) * D * np.append(0.0, delta[:-1]))
+    return (total + forgotten) / _t(step), _descending(step) | _within(D) | _forgetful(decay)
+
+
+def _theorem_k(step: Array, D: Array, G: Array, gamma: Array, decay: Array) -> tuple[Array, Array]:
+    """Return the part of Theorem K that vanishes, and the floor over D."""
+    c = c_decayed(_least(gamma), _most(decay))
+    energy = (1 + 2 * _most(decay) * c) * _most(G) ** 2
+    floor = _sum(np.broadcast_to(1 - decay, _t(step).shape)) / _t(step) * c * _most(G)
+    return (_most(D) ** 2 / (2 * step) + energy * _sum(step) / 2) / _t(step), floor
+
+
+@theorem("Theorem K", AVERAGE, A_PRIORI)
+def theorem_k_a_priori(step: Numbers, D: Numbers, G: Numbers, gamma: Numbers, decay: Numbers) -> Any:
+    """(1/T) [D²/2η_T + ½(1 + 2βc_β)G²Ση_t] + mean(1 − β_t) c_β D G."""
+    vanishing, floor = _theorem_k(step, D, G, gamma, decay)
+    assumes = _descending(step) | _within(D) | _known(G, gamma) | _forgetful(decay)
+    return vanishing + floor * _most(D), assumes
+
+
+@theorem("Theorem K'", AVERAGE, A_PRIORI)
+def theorem_k_prime(
+    step: Numbers, D: Numbers, G: Numbers, gamma: Numbers, decay: Numbers, sharpness: Numbers
+) -> Any:
+    """The vanishing part of Theorem K over 1 − (1 − β)c_βG/σ, where R(f) − R* ≥ σ‖f − f*‖."""
+    vanishing, floor = _theorem_k(step, D, G, gamma, decay)
+    assumes = _descending(step) | _within(D) | _known(G, gamma) | _forgetful(decay)
+    assumes |= {"(1 − β)c_βG < σ": floor < sharpness, "R(f) − R* ≥ σ‖f − f*‖": None}
+    return vanishing / (1 - floor / sharpness), assumes
+
+
+def theorem_m_step(smoothness: float, gamma: float, decay: float) -> float:
+    """η = ρ/2ΛB, the longest step of Theorem M."""
+    rho, B = _theorem_m(np.asarray(gamma), np.asarray(decay))
+    return float(rho / (2 * smoothness * B))
+
+
+def _theorem_m(gamma: Array, decay: Array) -> tuple[Array, Array]:
+    c = c_decayed(gamma, decay)
+    lost = (1 - decay) * c
+    return 1 - lost, decay * c * (1 + lost) + (1 + lost) ** 2 / 2
+
+
+@theorem("Theorem M", SQUARED_GRADIENT, A_PRIORI)
+def theorem_m(step: Numbers, first: Numbers, gamma: Numbers, smoothness: Numbers, decay: Numbers) -> Any:
+    """2(R(f_0) − R*)/ηρT, ρ = (1 − s)/(1 − βs), for a constant η ≤ ρ/2ΛB: every decay, smooth R."""
+    rho, B = _theorem_m(_least(gamma), decay)
+    assumes = _smooth(smoothness) | _constant(step) | _forgetful(decay)
+    assumes |= {"the step is at most ρ/2ΛB": step <= rho / (2 * smoothness * B) * (1 + CLOSE)}
+    return 2 * first / (step * rho * _t(step)), assumes | {"the edges are at least γ": _is_measured(gamma)}
+
+
+# Algorithm 3 with steps that may grow
+
+
+@theorem("Theorem O", AVERAGE, MEASURED)
+def theorem_o(step: Numbers, h: Numbers, delta: Numbers, D: Numbers) -> Any:
+    """(1/T) [½D²V_T + ½Ση_t‖h_t‖² + ½η_T‖Δ_T‖²], V_T = 1/η_1 + Σ(1/η_t − 1/η_{t−1})₊; `auto` is one."""
+    inverse, delta = 1 / np.atleast_1d(step), _final(delta, step)
+    variation = _sum(np.append(inverse[:1], np.maximum(np.diff(inverse), 0.0)))
+    total = _most(D) ** 2 * variation + _sum(step * h**2) + step * delta**2
+    return total / (2 * _t(step)), {"the steps are positive": step > 0} | _within(D)
 
 
 # Algorithm 3 as dual averaging and with error feedback
@@ -563,6 +651,7 @@ class Measurements:
     d_1: float | None = None  #: ‖f_0 − f*‖; by default the first D
     strong_convexity: float = 0.0
     smoothness: float = np.inf
+    decay: Numbers = 1.0  #: of `residual`: β_t, by which Δ is multiplied before round t
     rescaled: bool = True  #: of `repeated`: Algorithm 2'
     line_search: bool = False  #: of `naive`: the steps come from an exact line search
 
@@ -601,6 +690,8 @@ def _d_1(run: Measurements) -> float:
 def _residual(run: Measurements) -> list[Bound]:
     step, h, delta, D, G, gamma, d_1 = run.step, run.h, run.delta, run.D, run.G, run.gamma, _d_1(run)
     lam = run.strong_convexity
+    if np.any(np.asarray(run.decay) < 1.0):
+        return [theorem_k(step, h, delta, D, run.decay), theorem_k_a_priori(step, D, G, gamma, run.decay)]
     return [
         theorem_c(step, h, delta, lam),
         theorem_c_a_priori(step, G, gamma, lam),
