@@ -207,7 +207,7 @@ SATURATED = 40.0
 
 @njit(cache=True, nogil=True)
 def _tanh(A: Array) -> None:
-    """A ← tanh(A) = 1 − 2/(exp(2A) + 1), to 3e−16; five times as fast as NumPy's, which is not vectorised."""
+    """A ← tanh(A) = 1 − 2/(exp(2A) + 1), to 3e−16; four times as fast as NumPy's, which is not vectorised."""
     flat = A.reshape(-1)
     power, value = np.empty(BLOCK), np.empty(BLOCK)
     power_bits, value_bits = power.view(np.int64), value.view(np.int64)
@@ -357,75 +357,18 @@ class Blocks(NamedTuple):
     weight: Array  #: (n_blocks, 1, n_rows); sums to 1
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
-def _curvature(
-    Z: Array, layer: Array, weight: Array, inverse: Array, between: Array, change: Array
-) -> Array:  # pragma: no cover
-    """Return JᵀJ · change, J the derivative of the rest by the hidden layer, in Kaufman's form.
-
-    Pass 1: how the units move, and what of it the output layer could do; pass 2: the rest, pulled back.
-    """
-    n_units = between.shape[0]
-    moved, pulled = np.empty((len(Z), n_units, Z.shape[2])), np.empty(Z.shape[2])
-    shares, out = np.zeros((layer.shape[1], n_units)), np.zeros(change.shape)
-    for b in range(len(Z)):
-        w = weight[b, 0]
-        for j in range(n_units):
-            m, unit = moved[b, j], layer[b, j]
-            m[:] = 0.0
-            for i in range(Z.shape[1]):
-                c, z = change[i, j], Z[b, i]
-                for n in range(len(z)):
-                    m[n] += c * z[n]
-            for n in range(len(m)):
-                m[n] *= 1.0 - unit[n] * unit[n]
-                pulled[n] = w[n] * m[n]
-            for k in range(layer.shape[1]):
-                total, other = 0.0, layer[b, k]
-                for n in range(len(m)):
-                    total += other[n] * pulled[n]
-                shares[k, j] += total
-    coefficients = np.zeros(shares.shape)
-    for k in range(len(inverse)):
-        for i in range(len(inverse)):
-            coefficients[k] += inverse[k, i] * shares[i]
-    for b in range(len(Z)):
-        w = weight[b, 0]
-        for j in range(n_units):
-            m = moved[b, j]
-            for k in range(layer.shape[1]):
-                c, other = coefficients[k, j], layer[b, k]
-                for n in range(len(m)):
-                    m[n] -= c * other[n]
-        for j in range(n_units):
-            unit = layer[b, j]
-            pulled[:] = 0.0
-            for k in range(n_units):
-                c, m = between[k, j], moved[b, k]
-                for n in range(len(m)):
-                    pulled[n] += c * m[n]
-            for n in range(len(w)):
-                pulled[n] *= w[n] * (1.0 - unit[n] * unit[n])
-            for i in range(Z.shape[1]):
-                total, z = 0.0, Z[b, i]
-                for n in range(len(z)):
-                    total += z[n] * pulled[n]
-                out[i, j] += total
-    return out
-
-
 class Fit:
     """A hidden layer with the best output layer for it, by weighted least squares."""
 
     def __init__(self, inward: Array, rows: Blocks) -> None:
         self.inward, self.rows = inward, rows
         self.layer = np.concatenate([hidden_layer(rows.Z, inward), np.ones_like(rows.weight)], axis=1)
-        weighted = rows.weight * self.layer
-        gram = cross(weighted, self.layer)
+        self.weighted = rows.weight * self.layer
+        gram = cross(self.weighted, self.layer)
         units = np.diag_indices(inward.shape[1])
         gram[units] += RIDGE * gram[units] + SILENT
         self.inverse = np.asarray(np.linalg.inv(gram), float)
-        self.output = self.inverse @ cross(weighted, rows.values)  # the last row is the constant
+        self.output = self.inverse @ cross(self.weighted, rows.values)  # the last row is the constant
         self.rest = rows.values - combine(self.layer, self.output)
         self.error = float(np.sum(rows.weight * self.rest**2))
 
@@ -444,15 +387,19 @@ class Fit:
             return np.zeros_like(self.inward)
         size = np.maximum(size, IDLE * size.max())
 
+        def product(change: Array) -> Array:
+            moved = slope * combine(Z, change)
+            moved -= combine(self.layer, self.inverse @ cross(self.weighted, moved))
+            return cross(Z, weighted * combine(moved, between)) + damping * size * change
+
         step = np.zeros_like(self.inward)
-        rest = cross(Z, weighted * combine(self.rest, outward.T))
+        rest = cross(Z, weighted * combine(self.rest, np.ascontiguousarray(outward.T)))
         direction, squared = rest / size, np.sum(rest * rest / size)
         enough = ENOUGH * squared
         for _ in range(N_PRODUCTS):
             if squared <= enough:
                 break
-            image = _curvature(Z, self.layer, weight, self.inverse, between, direction)
-            image += damping * size * direction
+            image = product(direction)
             length = squared / np.sum(direction * image)
             step += length * direction
             rest -= length * image

@@ -190,7 +190,7 @@ def lower_bound(
     if model.history_["objective"].min() <= 0.0:
         return {"lower bound": 0.0, "bound": REACHED, "reached": 0.0}
     if exact:
-        with suppress(TimeoutError):
+        with suppress(TimeoutError, RuntimeError):  # too slow, or numerically too hard for the solver
             found = model.certify(X, y, exact=True, time_limit=EXACT_SECONDS, max_nonzeros=EXACT_NONZEROS)
             return {"lower bound": found.best().value, "bound": EXACT, "reached": found.objective}
     found = model.certify(X, y, polish=polish, time_limit=POLISH_SECONDS)
@@ -486,10 +486,11 @@ objective reaches 0. Seconds are those of training alone, and depend on what els
 BOUNDS = """
 How low can the objective be? Both kinds of stumps have the same optimum: their sums differ only by functions
 that are the same in all classes, which the hinge does not see. Where an objective of 0 was reached, that is
-the optimum. On connect4 a linear program tells it (`certify(exact=True)`). For letter that program
-is far larger (6,240 equations that touch every row, against 255); the bound C1 says that no sum of stumps
-within a certain distance of the start gets lower. The distance, root mean square over the training rows, is
-how far `residual` with vector stumps and `auto` went. For sums further away only the floor 0 is known.
+the optimum. On connect4 a linear program tells it (`certify(exact=True)`), if it is solved. For letter that
+program is far larger (6,240 equations that touch every row, against 255); the bound C1 says that no sum of
+stumps within a certain distance of the start gets lower. The distance, root mean square over the training
+rows, is how far `residual` with vector stumps and `auto` went. For sums further away only the floor 0 is
+known.
 *Lowest found*: by any run, or while the bound was computed. *Furthest run*: the largest distance from the
 start at which any of the runs ended.
 """

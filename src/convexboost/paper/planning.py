@@ -577,7 +577,8 @@ def _where_on(results: Results, plan: PlanningRuns, name: str) -> list[Block]:
     if not rows:
         return []
     names = [f"{where}: {a}" for where in ("training", "test") for a in PAPER]
-    return [Table(("step", "output", *names), rows, TITLES[name]), Text("\n".join(words))]
+    table = Table(("step", "output", *names), rows)
+    return [Text(f"**{TITLES[name]}**"), table, Text("\n".join(words))]
 
 
 def _beside_naive(values: dict[str, Array]) -> list[str]:
@@ -606,7 +607,7 @@ def _in_words(label: str, trios: Sequence[Trio]) -> str:
             f"*{algorithm}* is below *naive* in training in {wins} of {len(trios)} draws{when}, and on the "
             f"test regions in {on_test}"
         )
-    return f"- With {label}: {'; '.join(told)}."
+    return f"- With {'the ' if ' ' in label else ''}{label}: {'; '.join(told)}."
 
 
 def _sections(results: Results, plan: PlanningRuns, name: str) -> list[Section]:
