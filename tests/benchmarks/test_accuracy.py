@@ -3,8 +3,6 @@
 import argparse
 import inspect
 import re
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,19 +13,8 @@ from sklearn.datasets import make_classification, make_regression
 from convexboost import datasets
 from convexboost.metrics import disagreement, ndcg
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 NAMES = ("accuracy", "accuracy_data", "accuracy_models", "accuracy_page", "accuracy_statistics")
 PEERS = ("LightGBM", "XGBoost", "CatBoost", "HistGradientBoosting")
-
-
-@pytest.fixture(scope="module")
-def bench():
-    pytest.importorskip("pandas")
-    sys.path.insert(0, str(BENCHMARKS))
-    try:
-        return argparse.Namespace(**{name: __import__(name) for name in NAMES})
-    finally:
-        sys.path.remove(str(BENCHMARKS))
 
 
 # -- statistics ------------------------------------------------------------------------------------------

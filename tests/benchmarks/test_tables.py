@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,18 +10,7 @@ from sklearn import metrics
 
 from convexboost import ConvexBoostClassifier, ConvexBoostRegressor
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 NAMES = ("tables", "tables_data", "tables_page", "tables_picture", "accuracy_statistics", "accuracy_models")
-
-
-@pytest.fixture(scope="module")
-def bench():
-    pytest.importorskip("pandas")
-    sys.path.insert(0, str(BENCHMARKS))
-    try:
-        return argparse.Namespace(**{name: __import__(name) for name in NAMES})
-    finally:
-        sys.path.remove(str(BENCHMARKS))
 
 
 # -- measures --------------------------------------------------------------------------------------------

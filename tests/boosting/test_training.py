@@ -213,8 +213,20 @@ def test_best_is_the_first_within_rounding(curve, best):
 def test_rounding_does_not_keep_a_run_alive():
     curve = [1.0 - 1e-16 * (t % 7) for t in range(100)]
     result = run(validation=Scripted(curve), n_rounds=99, n_iter_no_change=5)
-    assert len(result.records) - 1 == 5
+    assert len(result.records) - 1 == 6
     assert result.stop.kind == "no_change"
+
+
+def test_a_start_on_a_kink_does_not_end_a_run():
+    """The first move raises the validation loss, those after it lower it: patience counts rounds."""
+    curve = [1.0, 1.5, *(1.4 - 0.05 * t for t in range(12)), *[2.0] * 10]
+    result = run(validation=Scripted(curve), n_rounds=20, n_iter_no_change=3)
+    assert result.best_round == 13
+    assert len(result.records) - 1 == 16
+    rising = [1.0, 1.5, 1.6, 1.4, *(1.6 + t for t in range(20))]
+    result = run(validation=Scripted(rising), n_rounds=20, n_iter_no_change=3)
+    assert result.best_round == 0
+    assert len(result.records) - 1 == 6
 
 
 # --- stopping ----------------------------------------------------------------------------------------------
@@ -548,12 +560,13 @@ def test_members_share_a_mapper():
 
 
 def test_the_mean_of_members_that_rescale():
-    """Dual averaging rescales in every round: earlier terms take part in later ones."""
+    """Dual averaging rescales in every round; each weak learner is one term all the same."""
     from convexboost import ConvexBoostRegressor
 
     model = ConvexBoostRegressor(
         learner="stump", algorithm="dual_averaging", n_rounds=30, n_iter_no_change=30, output="last"
     ).fit(X, X[:, 0])
-    assert len({id(h) for _, h in model.model_.terms}) < len(model.model_.terms)
+    assert len({id(h) for _, h in model.model_.terms}) == len(model.model_.terms) == 90
+    assert len(set(model.model_.part_multipliers[-1])) > 1
     *_, last = model.staged_predict(X)
     np.testing.assert_allclose(model.predict(X), last, rtol=1e-9, atol=1e-12)

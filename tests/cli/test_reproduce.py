@@ -73,6 +73,26 @@ def test_the_second_time_it_only_reads(first):
     assert before == {path: path.stat().st_mtime_ns for path in (out / "runs").rglob("*.json")}
 
 
+@pytest.mark.usefixtures("without_pictures")
+def test_pages_go_where_they_are_kept(first, tmp_path):
+    """The command makes the page itself: nothing is copied by hand, and old figures do not stay."""
+    out, pages = first[0], tmp_path / "docs" / "results"
+    folder = pages / "counterexample"
+    folder.mkdir(parents=True)
+    for name in ("old.png", "mine.png"):
+        (folder / name).touch()
+    (folder / "README.md").write_text("![an old figure](old.png)")
+    code, _ = invoke("counterexample", "--quick", "--out", out, "--pages", pages)
+    assert code == 0
+    page = (folder / "README.md").read_text()
+    assert "7 of 7 runs are there" in page
+    assert "This report is partial" not in page
+    assert not (folder / "old.png").exists()
+    assert (folder / "mine.png").exists()  # the earlier page did not link to it
+    for name in re.findall(r"\]\(([\w.-]+)\)", page):
+        assert (folder / name).exists()
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("without_pictures")
 def test_fresh_runs_all_again(first):
@@ -136,10 +156,13 @@ def test_ctrl_c(tmp_path):
     assert "This report is partial" in html
     assert "0 of 7 runs are there" in html
     assert "(interrupted)" in html
-    assert "6 not decided" in html
+    assert "5 not decided" in html
+    page = tmp_path / "results" / "counterexample" / "README.md"
+    assert "This report is partial" in page.read_text()
     code, words = invoke("counterexample", "--quick", "--out", tmp_path)
     assert code == 0
     assert "This report is partial" not in (tmp_path / "report.html").read_text()
+    assert "This report is partial" not in page.read_text()
 
 
 def test_after_ctrl_c_no_other_study_begins(tmp_path, monkeypatch):

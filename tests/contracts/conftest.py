@@ -23,6 +23,7 @@ from convexboost.losses import (
     Huber,
     Logistic,
     Quantile,
+    Softmax,
     TotalVariation,
     as_loss,
     maximum,
@@ -112,6 +113,8 @@ class TorchTotal:
 EXPRESSIONS = {
     "sum": HalfSquared() + 0.5 * Absolute(),
     "multiple": 2.5 * Quantile(0.3),
+    "multiple, several outputs": 2.5 * Softmax(),
+    "multiple, two classes": 0.5 * Logistic(),
     "affine": Huber(0.5).affine(-2.0, 0.3),
     "affine, several outputs": HalfSquared().affine([[1.0, -0.5]]),
     "maximum": maximum(Absolute(), 0.5 * HalfSquared()),

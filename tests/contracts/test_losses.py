@@ -638,3 +638,15 @@ def test_nothing_that_was_declared_is_lost(name):
     problem = make(name, outputs(name)[0], "weighted")
     assert " ".join(sorted(declared(problem))) == DECLARED[name]
     assert problem.objective.constants.minimum == 0.0
+
+
+@pytest.mark.parametrize("name", [name for name in DECLARED if not FILES[name].couples_rows])
+def test_a_multiple_keeps_what_its_loss_declares(name):
+    problem = make(name, outputs(name)[0], "weighted")
+    loss = 2.0 * problem.loss
+    for flag in ("prox", "support", "pieces", "curvatures", "best_shifts", "best_constant", "link"):
+        assert getattr(loss, f"has_{flag}") == getattr(problem.loss, f"has_{flag}")
+    assert (loss.newton_steps, loss.couples_outputs) == (
+        problem.loss.newton_steps,
+        problem.loss.couples_outputs,
+    )

@@ -669,7 +669,8 @@ def test_early_stopping(learner):
     assert model.n_rounds_ < 500
     assert len(validation) == model.n_rounds_ + 1
     assert model.stop_reason_ == "the validation loss has not improved for 5 rounds"
-    assert model.best_round_ == np.argmin(validation) == model.n_rounds_ - 5
+    assert model.best_round_ == np.argmin(validation)
+    assert model.n_rounds_ == np.argmin(validation[1:]) + 1 + 5  # patience counts rounds, not the start
     last = regressor(n_rounds=500, output="last", **options, learner=learner).fit(X, NOISE)
     stages = [np.full(N, last.model_.start[0]), *last.staged_predict(NEW)]
     np.testing.assert_allclose(model.predict(NEW), stages[model.best_round_])
@@ -712,7 +713,8 @@ def test_validation_set(early_stopping, learner):
     # Without early stopping the rows have no say.
     best = np.argmin(history["validation" if early_stopping else "objective"])
     assert model.best_round_ == best
-    assert model.n_rounds_ == (best + 5 if early_stopping else 80)
+    later = np.argmin(history["validation"][1:]) + 1  # patience counts rounds, not the start
+    assert model.n_rounds_ == (later + 5 if early_stopping else 80)
     np.testing.assert_allclose(
         ((model.predict(NEW) + NOISE) ** 2 / 2).mean(), history["validation"][best], rtol=1e-9
     )

@@ -9,12 +9,15 @@ import pytest
 import scipy.sparse as sp
 from scipy.special import xlogy
 from sklearn.base import clone
-from sklearn.datasets import make_friedman1
+from sklearn.datasets import load_digits, make_friedman1
 from sklearn.tree import DecisionTreeRegressor
 
 from convexboost import ConvexBoostClassifier, ConvexBoostRanker, ConvexBoostRegressor
+from convexboost.core.model import AdditiveModel
+from convexboost.core.space import FunctionSpace
 from convexboost.estimators import _auto, _trials, _validation
-from convexboost.learners import Network, Tree
+from convexboost.learners import Network, Stump, Tree
+from convexboost.losses import Quantile, Quantiles, Ridge
 from convexboost.losses.absolute import Absolute
 from convexboost.losses.cvar import CVaR
 from convexboost.losses.total_variation import TotalVariation
@@ -134,10 +137,54 @@ def test_every_weak_learner_is_chosen_once(algorithm):
     assert len(model.chosen_) == model.history_["weak_learners"][-1] >= 3 * model.n_rounds_ > 60
 
 
+@pytest.mark.parametrize("step", ["auto", "inverse_sqrt"])
+def test_a_rescaling_adds_no_terms(step):
+    """Dual averaging rescales the models in each round, by factors of their own or by the same."""
+    options = {"algorithm": "dual_averaging", "step": step, "output": "last", "n_iter_no_change": 40}
+    model = make(ConvexBoostRegressor, learner="stump", n_rounds=40, **options).fit(X, np.exp(X[:, 0]))
+    found = model.model_
+    assert len(found.terms) == 3 * model.n_rounds_
+    assert bool(found.parts) == (step == "auto")
+    stages = list(model.staged_predict(X))
+    np.testing.assert_allclose(stages[-1], model.predict(X), rtol=1e-12)
+    np.testing.assert_allclose(found.truncate(7).predict(X)[:, 0], stages[6], rtol=1e-12)
+    points = [np.full(N, found.start[0]), *stages[:-1]]
+    np.testing.assert_allclose(found.average().predict(X)[:, 0], np.mean(points, axis=0), rtol=1e-12)
+    again = AdditiveModel.from_plain(*found.to_plain(), Stump())
+    np.testing.assert_array_equal(again.predict(X), found.predict(X))
+    np.testing.assert_array_equal(list(again.staged_predict(X)), list(found.staged_predict(X)))
+    description, arrays = found.to_plain()
+    with pytest.raises(ValueError, match="array `parts`"):
+        AdditiveModel.from_plain(description, {**arrays, "parts": np.full(3, 7)}, Stump())
+
+
+WEIGHTS = {
+    "halves": RNG.integers(1, 4, N) * 0.5,
+    "small": RNG.integers(1, 4, N) * 0.01,
+    "large": RNG.integers(1, 4, N) * 1.5,
+    "no unit": RNG.uniform(0.3, 1.9, N),
+    "shares": RNG.dirichlet(np.ones(N)),
+}
+
+
+@pytest.mark.parametrize("early_stopping", ["auto", False])
+@pytest.mark.parametrize("weight", WEIGHTS)
+@pytest.mark.parametrize("name", ["half_squared", "absolute", "softmax", "logistic"])
+def test_a_row_is_its_copies_with_parts_of_the_weight(name, weight, early_stopping):
+    estimator, y, options = CASES[name]
+    patience = {"n_iter_no_change": PATIENCE} if not early_stopping else {}
+    model = make(estimator, early_stopping=early_stopping, n_rounds=30, **patience, **options)
+    weight, twice = WEIGHTS[weight], np.arange(0, N, 3)
+    rows = np.concatenate([np.arange(N), twice])
+    parts = weight[rows] * np.where(np.isin(rows, twice), 0.5, 1.0)
+    a, b = clone(model).fit(X, y, weight), clone(model).fit(X[rows], y[rows], parts)
+    np.testing.assert_allclose(a.model_.predict(X), b.model_.predict(X), rtol=1e-6, atol=1e-6)
+
+
 def test_members_share_the_weak_learners():
     model = make(ConvexBoostRegressor, max_weak_learners=20).fit(X, X[:, 0])
     assert (model.n_members_, model.n_rounds_, model.stop_kind_) == (3, 6, "budget")
-    model = make(ConvexBoostRegressor, max_weak_learners=2).fit(X, X[:, 0])
+    model = make(ConvexBoostRegressor, max_weak_learners=2, n_iter_no_change=PATIENCE).fit(X, X[:, 0])
     assert (model.n_members_, model.n_rounds_, model.stop_kind_) == (1, 2, "budget")
 
 
@@ -372,20 +419,21 @@ def test_auto_rounds(monkeypatch):
     assert (_auto.ROUNDS, _auto.MAX_ROUNDS) == (500, 1000)
     monkeypatch.setattr(_auto, "ROUNDS", 4)
     monkeypatch.setattr(_auto, "MAX_ROUNDS", 8)
-    model = make(ConvexBoostRegressor, n_rounds="auto")
+    model = make(ConvexBoostRegressor, n_rounds="auto", n_iter_no_change=PATIENCE)
     assert model.fit(X, X[:, 0]).n_rounds_ == 8
     assert model.fit(X[:29], X[:29, 0]).n_rounds_ == 4
     assert _trials.run(model, X, X[:, 0])[0].weak_learners == 4
 
 
 def test_few_rows():
-    model = make(ConvexBoostRegressor, n_rounds=5).fit(np.repeat(X[:29], 5, axis=0), np.repeat(Y[:29], 5))
+    model = make(ConvexBoostRegressor, n_rounds=5, n_iter_no_change=PATIENCE)
+    model.fit(np.repeat(X[:29], 5, axis=0), np.repeat(Y[:29], 5))
     assert model.n_members_ == 1
     assert model.n_rounds_ == 5
 
 
 def test_few_queries():
-    model = make(ConvexBoostRanker, n_rounds=5).fit(X, C, np.arange(N) // 13)
+    model = make(ConvexBoostRanker, n_rounds=5, n_iter_no_change=PATIENCE).fit(X, C, np.arange(N) // 13)
     assert model.n_members_ == 1
     assert model.n_rounds_ == 5
 
@@ -516,6 +564,88 @@ def test_no_event_left_after_holding_out(loss):
         assert np.isfinite(model.fit(A, y).predict(A)).all()
 
 
+@pytest.mark.parametrize("two", [(3, 8), (1, 7)], ids=str)
+@pytest.mark.parametrize("row_loss", ["logistic", "softmax"])
+def test_tails_are_learned_from_a_constant_where_all_rows_tie(two, row_loss):
+    """At the start all losses are log 2; each first move raises the tail."""
+    X, y = load_digits(return_X_y=True)
+    X, y = X[np.isin(y, two)], y[np.isin(y, two)] == two[1]
+    model = ConvexBoostClassifier(CVaR(row_loss, 0.9), n_rounds=150, random_state=0, n_jobs=1)
+    model.fit(X[::2], y[::2])
+    tail = model.loss_.bind(y[1::2].astype(int), FunctionSpace.of(len(y[1::2])), 2)
+    F = model.model_.predict(X[1::2])
+    assert tail.value(F) < 0.95 * tail.value(np.zeros_like(F))
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_intervals_cover_new_rows(together):
+    """The rows held out correct the quantiles: about 67 % of the rows were covered without it."""
+    A, y = make_friedman1(1600, noise=1.0, random_state=0)
+    if together:
+        model = ConvexBoostRegressor(Quantiles((0.1, 0.9)), n_jobs=1).fit(A[:600], y[:600])
+        low, high = model.predict(A[600:]).T
+    else:
+        low, high = (
+            ConvexBoostRegressor(f"quantile:{q}", n_jobs=1).fit(A[:600], y[:600]).predict(A[600:])
+            for q in (0.1, 0.9)
+        )
+    assert np.mean((y[600:] >= low) & (y[600:] <= high)) == pytest.approx(0.8, abs=0.05)
+
+
+@pytest.mark.parametrize("loss", [Quantile(0.8), 2 * Quantile(0.8), Quantile(0.8) + Ridge(0.01)], ids=str)
+@pytest.mark.parametrize("options", [{}, {"output": "last"}, {"algorithm": "dual_averaging"}], ids=str)
+def test_the_constant_is_the_best_on_the_rows_held_out(loss, options):
+    """As many of them as the quantile says lie below the scores of the members that did not see them."""
+    seen = []
+
+    def watch(model, X, y):
+        seen.append((model.predict(X), y))
+        return -float(len(seen) > 6)  # round 5 is the best
+
+    model = make(ConvexBoostRegressor, loss=loss, scoring=watch, n_rounds=12, n_iter_no_change=6, **options)
+    model.fit(X, Y, eval_set=[(X, Y)])
+    scores, targets = seen[model.model_.n_rounds]
+    share = _validation.folds_of_rows(X, Y[:, None], None, False)
+    start = np.mean([np.quantile(Y[held == 0.0], 0.8, method="inverted_cdf") for held in share])
+    shift = model.model_.start[0] - start
+    assert np.mean(targets <= scores + shift + 1e-9) == pytest.approx(0.8, abs=1 / N)
+    follow = [
+        model.loss_.bind(Y, FunctionSpace.of(N)).with_l2(0.0).value(F[:, None])
+        for F in model.staged_predict(X)
+    ]
+    np.testing.assert_allclose(model.evals_result_["validation_0"]["loss"][1 : len(follow) + 1], follow)
+
+
 def test_scoring_is_not_ignored_silently():
     with pytest.warns(UserWarning, match="`scoring`='r2' is not used: there are too few different rows"):
-        make(ConvexBoostRegressor, scoring="r2", n_rounds=3).fit(X[:25], Y[:25])
+        make(ConvexBoostRegressor, scoring="r2", n_rounds=3, n_iter_no_change=PATIENCE).fit(X[:25], Y[:25])
+
+
+def test_patience_is_not_ignored_silently():
+    message = "`n_iter_no_change`=4 is not used: there are too few different rows or groups"
+    with pytest.warns(UserWarning, match=message):
+        make(ConvexBoostRegressor, n_rounds=3, n_iter_no_change=4).fit(X[:20], Y[:20])
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"certificate": True}, "where a certificate is asked for"),
+        ({"output": "average"}, "with output='average'"),
+        ({"max_weak_learners": 2}, "with max_weak_learners=2, fewer than the 3 folds"),
+        ({"loss": "half_squared + total_variation"}, "with the loss .*, whose rows belong together"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("given", [{"n_iter_no_change": 4}, {"scoring": "r2"}], ids=str)
+def test_parameters_of_validation_need_validation(options, why, given):
+    """Where nothing is held out they raise; with `X_val` they are used."""
+    groups = {}
+    if "loss" in options:
+        options = {"loss": Absolute() + TotalVariation([(0, 1)])}
+        groups = {"groups": np.arange(N) % 2, "groups_val": np.arange(N) % 2}
+    name = next(iter(given))
+    model = ConvexBoostRegressor(n_rounds=3, **options, **given)
+    with pytest.raises(ValueError, match=f"`{name}`=.* would be ignored: it needs `X_val` .* {why}"):
+        model.fit(X, Y, **{k: v for k, v in groups.items() if k == "groups"})
+    model.fit(X, Y, X_val=X, y_val=Y, **groups)

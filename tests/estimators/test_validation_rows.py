@@ -15,6 +15,7 @@ from sklearn.metrics import (
 )
 
 from convexboost import ConvexBoostClassifier, ConvexBoostRanker, ConvexBoostRegressor
+from convexboost.estimators import _validation
 from convexboost.learners import Tree
 from convexboost.losses import Quantiles, WorstGroup
 from convexboost.metrics import ndcg
@@ -297,12 +298,44 @@ def test_rows_held_out_can_be_scored():
 
 
 def test_folds_can_be_scored():
-    """The mean of the scores of the members, each on the rows that it leaves out."""
+    """Once, at the rows that each member leaves out; the constants of the members count as one."""
     model = classifier(learner=Tree(max_leaves=4), scoring="roc_auc").fit(X, LABEL, WEIGHT)
     assert model.n_members_ > 1
     assert model.best_round_ == np.argmax(model.history_["score"])
     assert 0.5 < model.history_["score"].max() < 1.0
     assert model.history_["score"][0] == 0.5
+
+
+def test_folds_are_scored_as_one_set():
+    """Scorers that need all classes work where a class is missing in the rows of a fold."""
+    fold = _validation.folds_of_rows(X, np.zeros(N), None, False).argmax(axis=0)
+    rare = LABEL.astype(object)
+    rare[[np.argmax(fold == 0), np.argmax(fold == 1)]] = "rare"
+    for scoring in ("roc_auc_ovr", "neg_log_loss"):
+        model = classifier("softmax", "tree", scoring=scoring).fit(X, rare)
+        assert model.n_members_ == 3
+        assert np.isfinite(model.history_["score"]).all()
+    assert model.history_["score"].max() == pytest.approx(-model.history_["validation"].min(), rel=0.02)
+
+    def fold(model, X, y, sample_weight):
+        seen.append((X, y, sample_weight))
+        return 0.0
+
+    seen = []
+    regressor(learner="tree", scoring=fold, n_rounds=1).fit(X, Y, WEIGHT)
+    rows, targets, weight = seen[0]
+    found, number = np.unique(targets, return_inverse=True)
+    np.testing.assert_array_equal(found, np.sort(Y))
+    np.testing.assert_allclose(np.bincount(number, weight), WEIGHT[np.argsort(Y)])
+    np.testing.assert_array_equal(rows, X[np.argsort(Y)][number])
+
+
+def test_a_class_that_cannot_be_held_out():
+    alone = np.array(["rare", *LABEL[1:]])
+    message = r"`scoring`='roc_auc_ovr' cannot be computed .* which lack the class 'rare': "
+    with pytest.raises(ValueError, match=message):
+        classifier("softmax", "tree", scoring="roc_auc_ovr").fit(X, alone)
+    classifier("softmax", "tree", scoring="accuracy").fit(X, alone)
 
 
 def test_scores_that_constants_do_not_have():

@@ -469,6 +469,28 @@ def test_rows_that_were_not_trained_on_stand_in_for_a_validation_set():
     assert "groups_val" in str(grouped.diagnose(X[300:], y[300:]))
 
 
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"l2": 0.1}, {"learner": "additive"}, {"early_stopping": True}, {"loss": "absolute"}],
+    ids=str,
+)
+def test_training_rows_are_recognised(options):
+    """In any order, whatever the fit; other rows of the same size are not."""
+    X, y = load_diabetes(return_X_y=True)
+    model = ConvexBoostRegressor(n_jobs=1, random_state=0, **options).fit(
+        X[:200], y[:200], np.arange(200) % 3 + 1
+    )
+    for order in (slice(None), slice(None, None, -1)):
+        with pytest.raises(ValueError, match="not trained on; these are the rows that `fit` got"):
+            model.diagnose(X[:200][order], y[:200][order])
+    model.diagnose(X[200:400], y[200:400])
+    model.diagnose(X[:200], y[200:400])
+    labels = np.where(y > 140, "high", "low")
+    model = ConvexBoostClassifier(n_jobs=1, random_state=0).fit(X[:200], labels[:200])
+    with pytest.raises(ValueError, match="not trained on"):
+        model.diagnose(X[:200].copy(), labels[:200])
+
+
 def test_rows_that_are_given_are_looked_at():
     """Also where there were validation rows before."""
     X, y = load_diabetes(return_X_y=True)

@@ -1,3 +1,5 @@
+import os
+import sys
 import threading
 import time
 
@@ -33,6 +35,24 @@ def test_little_work_stays_on_this_thread():
 
 def test_no_more_threads_than_work():
     assert len(chunks(100, 2.5 * parallel.MIN_OPERATIONS, 8)) == parallel.PER_THREAD * 2
+
+
+def test_cores_are_those_of_now(monkeypatch):
+    """A limit that is set or lifted later counts, and so does one that a forked child has."""
+    monkeypatch.delenv("LOKY_MAX_CPU_COUNT", raising=False)
+    cores = parallel.n_cores()
+    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")
+    assert parallel.n_cores() == 1
+    monkeypatch.delenv("LOKY_MAX_CPU_COUNT")
+    assert parallel.n_cores() == cores
+    if sys.platform == "linux":
+        allowed = os.sched_getaffinity(0)
+        try:
+            os.sched_setaffinity(0, {min(allowed)})
+            assert parallel.n_cores() == 1
+        finally:
+            os.sched_setaffinity(0, allowed)
+        assert parallel.n_cores() == cores
 
 
 def test_errors_come_back():

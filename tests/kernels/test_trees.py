@@ -1,35 +1,38 @@
 """Kernels of the trees against plain loops; whole trees are in tests/learners/test_tree.py."""
 
+import numba
 import numpy as np
 import pytest
 
 from convexboost.kernels.descent import Branches, add_trees, descend
-from convexboost.kernels.grown import read_tree
 from convexboost.kernels.target import Update, quantise, update_target
-from convexboost.kernels.trees import (
+from convexboost.kernels.trees.data import (
+    BEGIN,
+    CHILD,
     CHUNK,
+    END,
+    FEATURE,
     LARGEST,
-    NARROW,
+    SLOT,
+    SPLIT,
     Features,
+    Nodes,
     Room,
     Rows,
     Rules,
-    add_histogram,
-    divide,
-    find_split,
-    grow,
-    leaf_of_rows,
+    cells,
     n_columns,
     n_slots,
-    partition,
-    root,
 )
+from convexboost.kernels.trees.growth import divide, grow, partition, read_tree
+from convexboost.kernels.trees.histograms import COPIED, NARROW, add_part
+from convexboost.kernels.trees.splits import Place, find_split
 from convexboost.kernels.vectors import FEW_WORDS, WORDS
 from tests import reference
 
 SHIFT = np.uint64(8)
 RULES = Rules(
-    max_leaves=6, max_depth=50, min_weight=0.5, min_gain=0.0, l2=0.0, tie=0.0, is_random=False, seed=0
+    max_leaves=6, max_depth=50, min_weight=0.5, min_gain=0.0, l2=0.0, category_l2=0.0, tie=0.0, seed=None
 )
 
 
@@ -41,27 +44,38 @@ def features_of(codes, n_bins, categorical=None, monotone=None, shift=SHIFT):
         np.ascontiguousarray(codes.T),
         np.arange(n),
         np.asarray(n_bins),
-        np.zeros(n, bool) if categorical is None else np.array(categorical),
+        np.array(categorical) if categorical is not None and np.any(categorical) else None,
         np.zeros(n, np.int64) if monotone is None else np.asarray(monotone),
         shift,
     )
 
 
+def rows_in(V, order):
+    return Rows(cells(V), order, np.empty_like(order))
+
+
 def all_rows(V):
-    return Rows(V, np.arange(len(V), dtype=np.int32), np.empty(len(V), np.int32))
+    return rows_in(V, np.arange(len(V), dtype=np.int32))
+
+
+@numba.njit
+def find(features, rows, room, rules, place, mask):
+    """Call the part of a kernel, which cannot be called from Python."""
+    return find_split(features, rows, room, rules, place, features.categorical, rules.seed, room.used, mask)
 
 
 def split(hist, features, V, rules, number=0, order=None):
     """The best split of a node of rows V: from a histogram or, where `rules` say so, from the rows."""
     order = np.arange(len(V), dtype=np.int32) if order is None else order
-    rows, (nodes, masks) = Rows(V, order, np.empty_like(order)), root(len(V), number + 2)
-    nodes["end"] = len(V)
-    total = V.sum(axis=0).astype(float)
-    room = Room.of(0, 0, V.shape[1], max(len(V), 1))._replace(hists=hist[None])
-    room.values[:, : len(V)] = V[order].T
+    rows, mask, place = rows_in(V, order), np.zeros(4, np.uint64), Place(number, 0, len(V), 0)
+    has_tables = rules.seed is None or features.categorical is not None
+    width = {2: 1, 4: 2}.get(V.shape[1], V.shape[1] - 1)
+    room = Room.of(0, 0, width, max(len(V), 1), has_tables)._replace(hists=cells(hist)[None])
+    room.total[:] = V.sum(axis=0)
+    room.values[: V.shape[1], : len(V)] = V[order].T
     for _ in range(2):  # the second time in a room that was used
-        gain, feature = find_split(room, features, rows, total, rules, nodes, number, masks[number])
-    return gain, feature, masks[number]
+        gain, feature = find(features, rows, room, rules, place, mask)
+    return gain, feature, mask
 
 
 @pytest.fixture(autouse=True)
@@ -127,7 +141,7 @@ def test_whole_numbers():
     assert V.tolist() == [[1, 3, -10, *[0] * 5], [3, 8, 94, *[0] * 5]]
 
 
-@pytest.mark.parametrize("times", [1, NARROW])
+@pytest.mark.parametrize("times", [1, NARROW, COPIED])
 @pytest.mark.parametrize("n_outputs", [1, 2, 5, 9])
 def test_histogram_of_some_rows(binned, n_outputs, times):
     codes, V = rows_of(binned, n_outputs)
@@ -136,7 +150,7 @@ def test_histogram_of_some_rows(binned, n_outputs, times):
     out = np.zeros((3 * times << 8, V.shape[1]), np.int32)
     for begin, end in ((5, 20), (20, 30)):
         features = features_of(codes, np.tile(np.diff(binned.offsets), times))
-        add_histogram(features, Rows(V, order, np.empty_like(order)), begin, end, out)
+        add_part(features, rows_in(V, order), begin, end, cells(out))
     expected = histogram(codes[:, :3], binned.offsets, V, order[5:30])
     np.testing.assert_array_equal(out, np.tile(expected, (times, 1)))
 
@@ -148,17 +162,17 @@ def test_histogram_of_some_rows(binned, n_outputs, times):
 def test_split(binned, categorical, seed, n_outputs, few):
     codes, V = rows_of(binned, n_outputs)
     rows = np.arange(len(V))
-    rules = {"max_depth": 9, "least": 0.05 * V[:, 0].sum(), "l2": 2.5, "random": seed}
+    rules = {"max_depth": 9, "least": 0.05 * V[:, 0].sum(), "l2": 2.5, "category_l2": 1.5, "random": seed}
     monotone = np.array([0, 0, 1])
     node = {"rows": rows, "depth": 0, "number": 3}
     real = V.astype(float)
     expected = reference.tree_split(node, codes, binned.offsets, categorical, monotone, real, rules)
-    limits = RULES._replace(min_weight=rules["least"], l2=2.5, few=few)
+    limits = RULES._replace(min_weight=rules["least"], l2=2.5, category_l2=1.5, few=few)
     gain, feature, mask = split(
         histogram(codes, binned.offsets, V, rows)[: None if few == 0 else 0],
         features_of(codes, np.diff(binned.offsets), categorical, monotone),
         V,
-        limits._replace(is_random=seed is not None, seed=seed or 0),
+        limits._replace(seed=seed),
         3,
     )
     assert (gain, feature) == (pytest.approx(expected[0], rel=1e-9), expected[1])
@@ -181,7 +195,7 @@ def test_one_output_is_a_vector_of_one(sign, missing):
         for V in (np.ascontiguousarray(wide[:, :2]), wide):
             hist = np.zeros((2 << 8, V.shape[1]), np.int32)
             features = features_of(codes, n_bins, monotone=np.full(2, sign))
-            add_histogram(features, all_rows(V), 0, n, hist)
+            add_part(features, all_rows(V), 0, n, cells(hist))
             gain, feature, mask = split(hist, features, V, RULES._replace(min_weight=5.0, l2=1.5))
             found.append((gain, feature, bits(mask, 256)))
         assert found[0] == (pytest.approx(found[1][0], rel=1e-9), *found[1][1:])
@@ -214,8 +228,8 @@ def test_few_rows_need_no_histogram(n_outputs, is_random, missing):
         V[:, 0], V[:, 1 : n_outputs + 1] = rng.integers(1, 4, n), rng.integers(-1000, 1000, (n, n_outputs))
         features = features_of(codes, n_bins, categorical, monotone * ~categorical)
         hist = np.zeros((n_features << 8, V.shape[1]), np.int32)
-        add_histogram(features, all_rows(V), 0, n, hist)
-        rules = RULES._replace(is_random=is_random, seed=5, l2=0.5)
+        add_part(features, all_rows(V), 0, n, cells(hist))
+        rules = RULES._replace(seed=5 if is_random else None, l2=0.5, category_l2=2.0)
         expected = split(hist, features, V, rules)
         found = split(hist[:0], features, V, rules._replace(few=n), order=rng.permutation(n).astype(np.int32))
         assert found[:2] == expected[:2]
@@ -232,7 +246,7 @@ def test_partition_is_stable():
         mask[b // 64] |= np.uint64(1 << (b % 64))
     order, spare = rng.permutation(50).astype(np.int32), np.empty(50, np.int32)
     inside = order[10:40].copy()
-    rows = Rows(np.empty((50, 2), np.int32), order, spare)
+    rows = Rows(np.empty(50, np.int64), order, spare)
     count = partition(np.ascontiguousarray(codes[:, 1]), rows, 10, 40, mask)
     lefts, rights = ([n for n in inside if (codes[n, 1] in left) == side] for side in (True, False))
     assert count == len(lefts)
@@ -244,7 +258,7 @@ def test_partition_is_stable():
 def test_growing_in_one_go_or_with_pauses(binned, n_outputs):
     """A node left to the caller becomes what it would have become; rows end in their leaves."""
     codes, V = rows_of(binned, n_outputs)
-    n, width, max_leaves = len(V), V.shape[1], 6
+    n, max_leaves = len(V), 6
     numbers = np.array([3, 1, 5])
     columns = np.zeros((7, n), np.uint8)  # among others that are not to be used
     columns[numbers] = codes.T
@@ -252,27 +266,28 @@ def test_growing_in_one_go_or_with_pauses(binned, n_outputs):
     rules = RULES._replace(max_leaves=max_leaves, min_weight=0.02 * V[:, 0].sum())
     found = []
     for max_rows, few in ((np.inf, 0), (0.0, 0), (np.inf, 20)):
-        rows, (nodes, masks) = all_rows(V), root(n, max_leaves)
-        room = Room.of(n_slots(n, max_leaves, few), 3 << 8, width, few)
+        rows, tree = all_rows(V), Nodes.root(n, max_leaves)
+        nodes, masks = tree.numbers, tree.masks
+        room = Room.of(n_slots(n, max_leaves, few), 3 << 8, n_outputs or binned.G.shape[1], few)
         room.hists[:] = 7
         n_nodes, new, pauses = 1, 0, 0
         while new >= 0:
             if max_rows == 0.0:
-                some = rows.order[nodes["begin"][new] : nodes["end"][new]]
-                room.hists[nodes["slot"][new]] = histogram(codes, binned.offsets, V, some)
+                some = rows.order[nodes[new, BEGIN] : nodes[new, END]]
+                room.hists[nodes[new, SLOT]] = cells(histogram(codes, binned.offsets, V, some))
             rules = rules._replace(max_rows=max_rows, few=few)
-            n_nodes, large = grow(features, rows, nodes, masks, room, rules, n_nodes, new)
+            n_nodes, large = grow(features, rows, tree, room, rules, n_nodes, new)
             new = -1
             if large >= 0:
-                begin, end = nodes["begin"][large], nodes["end"][large]
-                feature = numbers[nodes["split"][large]]
+                begin, end = nodes[large, BEGIN], nodes[large, END]
+                feature = numbers[nodes[large, SPLIT]]
                 middle = begin + partition(columns[feature], rows, begin, end, masks[large])
                 rows.order[middle:end] = rows.spare[begin : begin + end - middle]
                 new = divide(nodes, large, n_nodes, middle, feature, few)
                 n_nodes += 2
             pauses += 1
-        assert nodes["slot"].max() < len(room.hists) - 1
-        nodes["slot"] = 0  # where histograms were kept does not matter
+        assert nodes[:, SLOT].max() < len(room.hists) - 1
+        nodes[:, SLOT] = 0  # where histograms were kept does not matter
         found.append((nodes[:n_nodes], masks[:n_nodes], rows.order))
         assert pauses == (1 if max_rows > 0 else max_leaves)
     for same in zip(*found, strict=True):
@@ -281,13 +296,15 @@ def test_growing_in_one_go_or_with_pauses(binned, n_outputs):
 
     nodes, masks, order = found[0]
     codes = np.ascontiguousarray(columns.T)
-    is_leaf, n_nodes, n_leaves = nodes["feature"] < 0, len(nodes), (nodes["feature"] < 0).sum()
+    is_leaf, n_nodes = nodes[:, FEATURE] < 0, len(nodes)
+    n_leaves = is_leaf.sum()
     leaf_of_node = (np.cumsum(is_leaf) - 1).astype(np.int32)
-    parts = [order[nodes["begin"][node] : nodes["end"][node]] for node in np.flatnonzero(is_leaf)]
+    parts = [order[nodes[node, BEGIN] : nodes[node, END]] for node in np.flatnonzero(is_leaf)]
     assert sorted(np.concatenate(parts)) == list(range(n))
     leaf, again = np.full(n, -1, np.int32), np.full(n, -1, np.int32)
-    leaf_of_rows(order, nodes, leaf_of_node, leaf)
-    feature, child = nodes["feature"].astype(np.int32), nodes["child"].astype(np.int32)
+    for number, part in enumerate(parts):
+        leaf[part] = number
+    feature, child = nodes[:, [FEATURE, CHILD]].T.astype(np.int32)
     descend(codes, Branches(feature, child, masks, leaf_of_node), 0, n, again)
     np.testing.assert_array_equal(leaf, again)
     for i in range(n):
@@ -312,14 +329,14 @@ def test_growing_in_one_go_or_with_pauses(binned, n_outputs):
 
 
 def test_a_grown_tree_as_arrays():
-    nodes, _ = root(6, 3)
-    nodes["feature"], nodes["child"] = [4, 2, -1, -1, -1], [1, 3, -1, -1, -1]
-    nodes["begin"], nodes["end"] = [0, 0, 4, 0, 1], [6, 4, 6, 1, 4]
+    nodes = Nodes.root(6, 3).numbers
+    nodes[:, FEATURE], nodes[:, CHILD] = [4, 2, -1, -1, -1], [1, 3, -1, -1, -1]
+    nodes[:, BEGIN], nodes[:, END] = [0, 0, 4, 0, 1], [6, 4, 6, 1, 4]
     order = np.array([5, 0, 2, 4, 1, 3], np.int32)
     feature, child, leaf_of_node = (np.empty(5, np.int32) for _ in range(3))
     leaf = np.empty(6, np.int32)
     assert read_tree(nodes, order, feature, child, leaf_of_node, leaf) == 3
-    np.testing.assert_array_equal(feature, nodes["feature"])
-    np.testing.assert_array_equal(child, nodes["child"])
+    np.testing.assert_array_equal(feature, nodes[:, FEATURE])
+    np.testing.assert_array_equal(child, nodes[:, CHILD])
     np.testing.assert_array_equal(leaf_of_node, [-1, -1, 0, 1, 2])
     np.testing.assert_array_equal(leaf, [2, 0, 2, 0, 2, 1])

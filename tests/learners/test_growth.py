@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from convexboost.core.space import FunctionSpace
-from convexboost.kernels.trees import LARGEST
+from convexboost.kernels.trees.data import LARGEST
 from convexboost.learners._growth import WholeWeights
 
 

@@ -14,7 +14,7 @@ from convexboost.core.gradients import Gradient
 from convexboost.core.hypotheses import merge
 from convexboost.core.space import FunctionSpace
 from convexboost.learners import network
-from convexboost.learners.network import Blocks, Fit, Network
+from convexboost.learners.network import Blocks, Fit, Network, in_blocks, out_of_blocks
 
 N = 60
 
@@ -70,14 +70,18 @@ def fit(rng, n_outputs=2, n_inputs=4, hidden=3):
     Z = np.column_stack([rng.normal(size=(N, n_inputs - 1)), np.ones(N)])
     weight = rng.uniform(0.2, 3.0, N)
     values = rng.normal(size=(N, n_outputs))
-    parts = [part.reshape(4, N // 4, -1) for part in (Z, values, weight / weight.sum())]
-    return Fit(rng.normal(size=(n_inputs, hidden)), Blocks(*parts))
+    parts = (Z, values, (weight / weight.sum())[:, None])
+    return Fit(rng.normal(size=(n_inputs, hidden)), Blocks(*map(in_blocks, parts)))
+
+
+def rows(blocks):
+    return out_of_blocks(blocks, N)
 
 
 def dense_step(found, damping):
     """Kaufman's Gauss-Newton step with the whole Jacobian, which has a row for each row and output."""
-    Z, values, weight = (part.reshape(N, -1) for part in found.rows)
-    root, L, out = np.sqrt(weight), found.layer.reshape(N, -1), found.output[:-1]
+    Z, values, weight = map(rows, found.rows)
+    root, L, out = np.sqrt(weight), rows(found.layer), found.output[:-1]
     Q = np.linalg.qr(root * L)[0]
     columns = []
     for i in range(Z.shape[1]):
@@ -108,8 +112,8 @@ def test_slope_along_a_step(rng):
     step = found.step(1e9) * 1e9  # only the diagonal is left: right-hand side / size
     ahead, behind = (Fit(found.inward + s * step, found.rows).error for s in (tiny, -tiny))
     out = found.output[:-1]
-    slope = 1 - found.layer[:, :, :-1] ** 2
-    size = np.sum(out**2, axis=1) * np.sum(found.rows.weight * slope**2, axis=(0, 1))
+    slope = 1 - rows(found.layer)[:, :-1] ** 2
+    size = np.sum(out**2, axis=1) * np.sum(rows(found.rows.weight) * slope**2, axis=0)
     assert (ahead - behind) / (2 * tiny) == pytest.approx(-2 * np.sum(size * step**2), rel=1e-5)
 
 
@@ -138,19 +142,47 @@ def test_sees_what_no_linear_function_does(rng):
 # --- rows --------------------------------------------------------------------------------------------------
 
 
-def test_rows_are_drawn_by_weight(rng):
-    weight = rng.uniform(0.1, 2.0, 500)
+def test_rows_are_drawn_by_weight_and_by_length(rng):
+    """Half of the chances each; the weights make up for it, so that the mean of any function is right."""
+    weight, values = rng.uniform(0.1, 2.0, 500), rng.normal(size=(500, 2)) * (rng.random((500, 1)) < 0.1)
     H = Network(max_rows=100).bind(np.arange(500.0)[:, None], FunctionSpace.of(500, weight))
-    everything = Blocks(H._Z, H._blocks(np.arange(500.0)[:, None]), H._weight)
-    counts = np.zeros(500)
+    mass, length = H.space.masses(H.inputs.number), np.linalg.norm(values, axis=1)
+    counts, means = np.zeros(500), np.zeros(2)
     for _ in range(2000):
-        rows = H._draw(everything, rng)
-        np.testing.assert_allclose(rows.weight.sum(), 1.0)
-        drawn = rows.values.ravel()[rows.weight.ravel() > 0].astype(int)
-        assert len(drawn) == 100
-        np.testing.assert_array_equal(H.inputs.X[drawn], rows.Z.reshape(-1, 2)[:100])
-        counts += np.bincount(drawn, minlength=500)
-    np.testing.assert_allclose(counts[H.inputs.number] / 2000, 100 * H.space.weight, atol=0.06)
+        drawn = H._draw(values, rng)
+        assert drawn.weight.sum() == pytest.approx(1.0)
+        Z, V, W = (out_of_blocks(part, 100) for part in drawn)
+        which = np.searchsorted(np.sort(H.inputs.X[:, 0]), Z[:, 0])
+        which = np.argsort(H.inputs.X[:, 0])[which]
+        np.testing.assert_array_equal(V, values[which])
+        counts += np.bincount(which, minlength=500)
+        means += np.sum(W * V**2, axis=0) / 2000
+    chances = 0.5 * mass + 0.5 * mass * length / np.sum(mass * length)
+    np.testing.assert_allclose(counts / 2000, 100 * chances, atol=0.06)
+    np.testing.assert_allclose(means, mass @ values**2, rtol=0.05)
+
+
+def test_a_target_that_is_zero_in_most_rows(rng):
+    """Few of the rows that are drawn by weight alone would see it."""
+    X = rng.normal(size=(20_000, 3))
+    V = np.where(rng.random((20_000, 1)) < 0.02, np.tanh(2.0 * X[:, :1]), 0.0)
+    H, edges = Network(max_rows=500).bind(X, FunctionSpace.of(20_000)), {}
+    for share in (0.0, 0.5):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(network, "BY_LENGTH", share)
+            edges[share] = np.mean([project(H, V, seed)[0].edge for seed in range(8)])
+    assert edges[0.5] > 1.1 * edges[0.0]
+
+
+@pytest.mark.parametrize("size", [1, 7, 256, 1000])
+def test_tanh(size, rng):
+    x = np.concatenate([rng.normal(size=size) * 5.0, [0.0, 1e-300, 30.0, -1e308]])
+    A = x.copy()
+    network._tanh(A)
+    np.testing.assert_allclose(A, np.tanh(x), rtol=0, atol=4e-16)
+    alone = x[:1].copy()
+    network._tanh(alone)
+    assert alone[0] == A[0]  # whatever stands beside it
 
 
 def test_few_rows_stand_for_many(rng):
@@ -166,8 +198,8 @@ def test_few_rows_stand_for_many(rng):
 
 def test_blocks_do_not_matter(X, space, rng, monkeypatch):
     V, found = rng.normal(size=(N, 2)), []
-    for size in (1, 7, 60, 128):
-        monkeypatch.setattr(network, "MAX_BLOCK", size)
+    for size in (1, 7, 60, 256):
+        monkeypatch.setattr(network, "BLOCK", size)
         found.append(project(Network().bind(X, space), V)[1])
     for other in found[1:]:
         np.testing.assert_allclose(found[0], other, rtol=1e-9, atol=1e-9)

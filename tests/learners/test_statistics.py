@@ -1,9 +1,12 @@
 """Statistics of categorical columns with many levels."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from convexboost import ConvexBoostRegressor
 from convexboost.boosting.training import boost
 from convexboost.core.hypotheses import Direction
 from convexboost.core.plain import Plain
@@ -251,6 +254,22 @@ def test_levels_are_never_merged_silently(learner):
     space = FunctionSpace.of(len(y))
     with pytest.warns(UserWarning, match="column 0 has 300 levels: the 254 heaviest have a bin each"):
         learner.bind(X, space, [0]).zero(1)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"learner": "stump"}, {"learner": "additive"}, {"certificate": True}, {"learner": "tree"}],
+    ids=str,
+)
+def test_merged_levels_are_told_once_in_a_fit(options):
+    X, y = table(n=2000, n_levels=300)
+    X[:300, 0] = np.arange(300)
+    model = ConvexBoostRegressor(categorical_features=[0], n_rounds=3, n_jobs=1, **options)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        model.fit(X, y)
+    told = [str(warning.message) for warning in found if "share one" in str(warning.message)]
+    assert len(told) == (0 if options == {"learner": "tree"} else 1)
 
 
 def test_a_model_is_certified_on_the_statistics_of_new_rows():

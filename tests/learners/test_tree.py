@@ -501,3 +501,20 @@ def test_trees_survive_pickling():
     model = pickle.loads(pickle.dumps(result.model))
     assert isinstance(model.terms[0][1], TreeFunction)
     np.testing.assert_array_equal(model.predict(X), result.model.predict(X))
+
+
+def test_bins_without_rows():
+    """`mapper` returns that of `bind`."""
+    X = np.random.default_rng(0).normal(size=(50, 3))
+    X[:, 1] = np.arange(50) % 4
+    space = FunctionSpace.of(50)
+    found, expected = Tree().mapper(X, space, [1]), Tree().bind(X, space, [1]).mapper
+    np.testing.assert_array_equal(found.encode(X, 1).codes, expected.encode(X, 1).codes)
+    assert found.n_bins.tolist() == expected.n_bins.tolist()
+
+
+def test_seeds_of_trees():
+    """They are those of `rng.integers`, drawn faster."""
+    a, b = np.random.default_rng(3), np.random.default_rng(3)
+    trees = Tree(splits="random").bind(np.zeros((5, 1)), FunctionSpace.of(5))
+    assert [trees._draw_seed(a) for _ in range(50)] == [int(b.integers(2**63)) for _ in range(50)]

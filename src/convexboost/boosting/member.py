@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,9 +37,6 @@ class Problem:
         An objective placed at validation rows; "best" then means best there.
     weight : float, default=1.0
         How much the validation rows count in the mean over several problems.
-    score : callable, optional
-        Called without arguments after every round: how good the scores of the validation rows are now, the
-        higher the better.  "best" and `n_iter_no_change` then go by it, not by the validation loss.
 
     """
 
@@ -50,7 +46,6 @@ class Problem:
     offset: Array | None = None
     validation: Scores | None = None
     weight: float = 1.0
-    score: Callable[[], float] | None = None
 
     __repr__ = brief
 
@@ -86,7 +81,6 @@ class Member:
         options.algorithm.check(options.step, F.constants)
         step = options.step.settled(F.constants, options.algorithm.inverse_time)
         self.algorithm, self.validation, self.weight = options.algorithm, problem.validation, problem.weight
-        self.score = problem.score
         self.n_rows = len(hypotheses.inputs)
         self.tracker = BoundTracker(objective, hypotheses) if options.certifies else None
         self.model = AdditiveModel(start, hypotheses.mapper)
@@ -105,11 +99,6 @@ class Member:
     def held_out_loss(self) -> float:
         """Return the loss on the validation rows, NaN where there are none."""
         return math.nan if self.validation is None else self.validation.value()
-
-    @property
-    def held_out_score(self) -> float:
-        """Return the score of the validation rows, NaN where there is none."""
-        return math.nan if self.score is None else self.score()
 
     @property
     def has_converged(self) -> bool:

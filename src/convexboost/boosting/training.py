@@ -195,24 +195,35 @@ class Training:
         callbacks: Sequence[Callback] = (),
         **settings: Any,
     ) -> None:
-        problem = Problem(objective, hypotheses, start, offset, validation, score=score)
-        self._begin([problem], with_settings(options, settings), callbacks)
+        problem = Problem(objective, hypotheses, start, offset, validation)
+        self._begin([problem], with_settings(options, settings), callbacks, score)
 
     @classmethod
     def of_several(
-        cls, problems: Sequence[Problem], options: Options, callbacks: Sequence[Callback] = ()
+        cls,
+        problems: Sequence[Problem],
+        options: Options,
+        callbacks: Sequence[Callback] = (),
+        score: Callable[[], float] | None = None,
     ) -> Self:
         """Train several problems in lockstep; the model is the mean of their models.
 
         The problems share outputs and mapper: they are parts of the same rows, say, each validated on the
-        rows that it leaves out.  Records are means over the problems, weighted for validation loss and score,
-        and sums for what is counted.  There is no certificate.
+        rows that it leaves out.  Records are means over the problems, weighted for the validation loss, and
+        sums for what is counted; `score` is one number for the validation rows of all.  There is no
+        certificate.
         """
         training = cls.__new__(cls)
-        training._begin(problems, options, callbacks)
+        training._begin(problems, options, callbacks, score)
         return training
 
-    def _begin(self, problems: Sequence[Problem], options: Options, callbacks: Sequence[Callback]) -> None:
+    def _begin(
+        self,
+        problems: Sequence[Problem],
+        options: Options,
+        callbacks: Sequence[Callback],
+        score: Callable[[], float] | None,
+    ) -> None:
         if not problems:
             raise ValueError("`problems` must not be empty")
         mappers = [problem.hypotheses.mapper for problem in problems]
@@ -222,7 +233,7 @@ class Training:
             )
         if len(problems) > 1 and options.certifies:
             raise ValueError(f"a certificate is of one problem, got {len(problems)}")
-        self.options, self.callbacks = options, callbacks
+        self.options, self.callbacks, self.score = options, callbacks, score
         rng = np.random.default_rng(options.random_state)
         rngs = [rng] if len(problems) == 1 else rng.spawn(len(problems))
         self.members = [
@@ -230,7 +241,6 @@ class Training:
             for problem, own in zip(problems, rngs, strict=True)
         ]
         self.has_validation = all(member.validation is not None for member in self.members)
-        self.has_score = all(member.score is not None for member in self.members)
         first = self.members[0]
         self._signature = {  #: what a state must have in common with this run
             "version": STATE_VERSION,
@@ -240,7 +250,7 @@ class Training:
             "step": _described(options.step),
             "certificate": first.tracker is not None,
             "validation set": self.has_validation,
-            "score": self.has_score,
+            "score": score is not None,
         }
         self.records: list[Record] = []
         self.stop: Stop | None = None  #: why training stopped; None while it goes on
@@ -418,7 +428,7 @@ class Training:
             round=len(self.records),
             objective=_mean([member.objective for member in members]),
             validation=_mean([member.held_out_loss for member in members], weights),
-            score=_mean([member.held_out_score for member in members], weights),
+            score=math.nan if self.score is None else self.score(),
             edge=_mean([member.h.edge for member in members]),
             intrinsic_edge=_mean([member.h.intrinsic_edge for member in members]),
             step=_mean([member.step for member in members]),
@@ -440,11 +450,23 @@ class Training:
     @property
     def _measure(self) -> str:
         """Return by what rounds are compared."""
-        if self.options.validation_decides and self.has_score:
+        if self.options.validation_decides and self.score is not None:
             return "validation score"
         if self.options.validation_decides and self.has_validation:
             return "validation loss"
         return "objective"
+
+    def _last_gain(self) -> int:
+        """Return the best round after the start, from which patience counts.
+
+        The start may lie on a kink, where all rows tie and each first move raises the objective.
+        """
+        rounds, best, _ = self._tally
+        if best > 0 or rounds == 0:
+            return best
+        merits = [self._merit(t) for t in range(1, rounds + 1)]
+        lowest = as_good_as(min(merits), self._merit(0))
+        return next((t for t, merit in enumerate(merits, 1) if merit <= lowest), rounds)
 
     def _exhausted(self) -> Stop | None:
         if self._tally.rounds >= self.options.n_rounds:
@@ -477,7 +499,7 @@ class Training:
                 return Stop("gap", f"the certified gap {gap:.3g} is at most {wanted:g}")
         if all(member.has_converged or member.is_at_minimum for member in members):
             return Stop("converged", "converged: no hypothesis correlates with the gradient")
-        if t - self._tally.best >= self.options.patience:
+        if t - self._last_gain() >= self.options.patience:
             return Stop(
                 "no_change", f"the {self._measure} has not improved for {self.options.patience} rounds"
             )

@@ -90,14 +90,18 @@ def reproduce(
         "convexboost-reproduce"
     ),
     fresh: Annotated[bool, typer.Option("--fresh", help="Do not use the runs that are there.")] = False,
+    pages: Annotated[
+        Path | None, typer.Option(help="Folder for a small page of each experiment; by default OUT/results.")
+    ] = None,
 ) -> None:
     """Run the paper's experiments and write a report: curves, tables, and a verdict for every claim.
 
     Finished runs are kept in the folder; after Ctrl-C the same command goes on where it stopped.
+    `reproduce all --pages docs/results` makes the pages of the repository.
     """
     from convexboost.cli.reproduce import run
 
-    _run("reproduce", lambda: run(what, quick, out, fresh))
+    _run("reproduce", lambda: run(what, quick, out, fresh, pages))
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})

@@ -18,20 +18,13 @@ from rich.table import Table
 from convexboost.boosting.training import Record
 from convexboost.cli.output import CommandError, check_folder
 from convexboost.paper import study as studies
-from convexboost.paper.report.content import (
-    NOT_DECIDED,
-    NOT_REPRODUCED,
-    REPRODUCED,
-    Report,
-    Verdict,
-    number,
-)
+from convexboost.paper.report.content import Report, Verdict, number
 from convexboost.paper.report.page import write
 from convexboost.paper.study import Outcome, Study, Unit, UnitState, compose, publish
 
 #: What can be reproduced, in the order of "all"; each module has a function study(quick).
 EXPERIMENTS = ("classification", "ranking", "planning", "counterexample")
-STYLES = {REPRODUCED: "green", NOT_REPRODUCED: "red", NOT_DECIDED: "yellow"}
+STYLES = {True: "green", False: "red", None: "yellow"}
 TITLE = "Generalized Boosting Algorithms for Convex Optimization, reproduced"
 LEAD = """
 The experiments of Grubb and Bagnell (ICML 2011), run anew with convexboost. For every claim there is a rule
@@ -44,18 +37,23 @@ class ReproduceError(CommandError):
     """There is nothing to reproduce under this name."""
 
 
-def run(what: str, quick: bool, out: Path, fresh: bool) -> int:
-    """Run, report, and return the exit status: 0, 1 where runs failed, 130 after Ctrl-C."""
+def run(what: str, quick: bool, out: Path, fresh: bool, pages: Path | None = None) -> int:
+    """Run, report, and return the exit status: 0, 1 where runs failed, 130 after Ctrl-C.
+
+    `pages` is where the small pages go, one folder for each experiment; by default to `out`/results.
+    """
     console, began = Console(highlight=False), time.perf_counter()
     wanted = names(what)
     check_folder(out, "--out")
+    if pages is not None:
+        check_folder(pages, "--pages")
     chosen = [load(name, quick) for name in wanted]
     done = run_all(chosen, out, console, fresh)
     seconds = time.perf_counter() - began
     report = compose(TITLE, LEAD, done, command(what, quick, out), seconds)
     path = save(report, done, out)
     for study, outcome in done:
-        publish(study, outcome, out / "results" / study.name, command(study.name, quick, out))
+        publish(study, outcome, (pages or out / "results") / study.name, command(study.name, quick, out))
     for study, outcome in done:
         console.print("")
         console.print(_summary(study, outcome))
@@ -175,9 +173,11 @@ def _summary(study: Study, outcome: Outcome) -> Table:
 
 
 def print_verdicts(console: Console, verdicts: Sequence[Verdict]) -> None:
-    """Print each claim, its rule with the numbers, and the answer."""
+    """Print each claim of the paper, its rule with the numbers, and the answer."""
     for verdict in verdicts:
-        style = STYLES[verdict.text]
+        if not verdict.counts:  # they are in the report
+            continue
+        style = STYLES[verdict.holds]
         console.print(f"\n[bold {style}]{verdict.text}[/]  “{escape(verdict.claim)}”")
         for c in verdict.comparisons:
             console.print(f"    {escape(c.rule)}  [dim]({number(c.value)} {c.relation} {number(c.limit)})[/]")

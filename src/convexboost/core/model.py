@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, Protocol, Self
 
@@ -27,7 +27,7 @@ from convexboost.core.protocols import Mapper
 from convexboost.core.space import Array
 
 #: The version of the plain data of a model.
-VERSION = 2
+VERSION = 3
 
 
 class Kinds(Protocol):
@@ -48,6 +48,10 @@ class AdditiveModel:
     terms: list[Term] = field(default_factory=list)
     ends: list[int] = field(default_factory=lambda: [0])  #: number of terms after each round
     multipliers: list[float] = field(default_factory=lambda: [1.0])  #: global multiplier after each round
+    #: Where the terms fall into parts that were rescaled apart: the part of each term, and one more
+    #: multiplier per part after each round.  Empty where there is one part.
+    parts: list[int] = field(default_factory=list)
+    part_multipliers: list[tuple[float, ...]] = field(default_factory=list)
     #: the number of rounds, and the sum of the terms, from the last call of `predict`
     _packed: tuple[int, list[Packed]] | None = field(default=None, repr=False, compare=False)
 
@@ -76,7 +80,14 @@ class AdditiveModel:
 
     def collapse(self) -> list[Term]:
         """Return the model without its history, terms merged where they can be."""
-        return [(weight * self.multipliers[-1], h) for weight, h in merge(self.terms)]
+        return [(weight * self.multipliers[-1], h) for weight, h in merge(self.weighted_terms())]
+
+    def weighted_terms(self) -> list[Term]:
+        """Return the terms as they are now, up to the global multiplier."""
+        if not self.parts:
+            return self.terms
+        now = self.part_multipliers[-1]
+        return [(weight * now[part], h) for part, (weight, h) in zip(self.parts, self.terms, strict=True)]
 
     def _sum(self) -> list[Packed]:
         """Return the sum of the terms, packed once for all calls; threads that pack it twice do no harm."""
@@ -92,10 +103,23 @@ class AdditiveModel:
         """Yield the scores after each round, from round 1."""
         inputs = self.mapper.prepare(X)
         start = self._constant(inputs)
+        if self.part_multipliers:
+            yield from self._staged_parts(start, inputs)
+            return
         F = np.zeros_like(start)
         for (begin, end), multiplier in zip(pairwise(self.ends), self.multipliers[1:], strict=True):
             Direction(tuple(self.terms[begin:end]), math.nan).add_to(F, inputs)
             yield start + multiplier * F
+
+    def _staged_parts(self, start: Array, inputs: Any) -> Iterator[Array]:
+        """Yield the scores after each round from the sums of the parts."""
+        sums = np.zeros((len(self.part_multipliers[0]), *start.shape))
+        for t, (begin, end) in enumerate(pairwise(self.ends), 1):
+            for part, F in enumerate(sums):
+                new = [self.terms[i] for i in range(begin, end) if self.parts[i] == part]
+                Direction(tuple(new), math.nan).add_to(F, inputs)
+            weights = self.multipliers[t] * np.array(self.part_multipliers[t])
+            yield start + np.tensordot(weights, sums, 1)
 
     def truncate(self, n_rounds: int) -> AdditiveModel:
         """Return the model as it was after `n_rounds` rounds."""
@@ -108,7 +132,13 @@ class AdditiveModel:
             self.terms[:end],
             self.ends[: n_rounds + 1],
             self.multipliers[: n_rounds + 1],
+            self.parts[:end],
+            self.part_multipliers[: n_rounds + 1],
         )
+
+    def shifted(self, shift: Array) -> AdditiveModel:
+        """Return the model plus a constant."""
+        return replace(self, start=self.start + shift)
 
     @classmethod
     def mean(cls, models: Sequence[AdditiveModel]) -> AdditiveModel:
@@ -120,17 +150,21 @@ class AdditiveModel:
             return models[0]
         share = 1.0 / len(models)
         mean = cls(np.mean([model.start for model in models], axis=0), models[-1].mapper)
-        for t in range(1, min(model.n_rounds for model in models) + 1):
-            terms = [(share * weight, h) for model in models for weight, h in model._added(t)]
-            mean.append(Move(Direction(tuple(terms), math.nan), math.nan))
+        n_rounds = min(model.n_rounds for model in models)
+        parts: list[int] = []
+        for t in range(1, n_rounds + 1):
+            for part, model in enumerate(models):
+                terms = model.terms[model.ends[t - 1] : model.ends[t]]
+                mean.terms.extend((share * weight, h) for weight, h in terms)
+                parts.extend([part] * len(terms))
+            mean.ends.append(len(mean.terms))
+        multipliers = [model.multipliers[: n_rounds + 1] for model in models]
+        if all(other == multipliers[0] for other in multipliers):
+            mean.multipliers = multipliers[0]
+        else:
+            mean.multipliers = [1.0] * (n_rounds + 1)
+            mean.parts, mean.part_multipliers = parts, list(zip(*multipliers, strict=True))
         return mean
-
-    def _added(self, t: int) -> list[Term]:
-        """Return what round t added; where it rescaled the model, the earlier terms have their part in it."""
-        begin, end = self.ends[t - 1 : t + 1]
-        before, now = self.multipliers[t - 1 : t + 1]
-        rescaled = [] if now == before else [((now - before) * w, h) for w, h in self.terms[:begin]]
-        return rescaled + [(now * w, h) for w, h in self.terms[begin:end]]
 
     def average(self) -> AdditiveModel:
         """Return the mean of the points where a subgradient was taken, f_0 … f_{T−1}.
@@ -141,13 +175,15 @@ class AdditiveModel:
         T = self.n_rounds
         if T == 0:
             return self
-        # remaining[j] = Σ_{s=j}^{T−1} multiplier_s / T
-        remaining = np.cumsum(self.multipliers[T - 1 :: -1])[::-1] / T
+        # remaining[j] = Σ_{s=j}^{T−1} multiplier_s / T, for each part
+        multipliers = np.array(self.multipliers)[:, None] * np.array(self.part_multipliers or [(1.0,)])
+        remaining = np.cumsum(multipliers[T - 1 :: -1], axis=0)[::-1] / T
+        parts = self.parts or [0] * len(self.terms)
         model = AdditiveModel(self.start, self.mapper)
         for j in range(1, T):
-            factor = float(remaining[j])
-            terms = self.terms[self.ends[j - 1] : self.ends[j]]
-            model.append(Move(Direction(tuple((factor * w, h) for w, h in terms), math.nan), math.nan))
+            new = range(self.ends[j - 1], self.ends[j])
+            terms = [(float(remaining[j, parts[i]]) * self.terms[i][0], self.terms[i][1]) for i in new]
+            model.append(Move(Direction(tuple(terms), math.nan), math.nan))
         return model
 
     def to_plain(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -160,6 +196,8 @@ class AdditiveModel:
                 "start": np.array(self.start, float),
                 "ends": np.array(self.ends, np.int64),
                 "multipliers": np.array(self.multipliers, float),
+                "parts": np.array(self.parts, np.int64),
+                "part_multipliers": np.array(self.part_multipliers, float).reshape(len(self.ends), -1),
                 "weights": np.array([weight for weight, _ in self.terms], float),
                 "kind_of_term": np.array([kinds.index(type(h)) for _, h in self.terms], np.uint8),
             },
@@ -199,7 +237,10 @@ class AdditiveModel:
         plain.need("ends", len(ends) > 0 and ends[0] == 0, "0 first")
         plain.slices("ends", len(ends), len(terms))
         multipliers = plain.array("multipliers", float, len(ends))
-        return cls(start, mapper, terms, ends.tolist(), multipliers.tolist())
+        more = plain.array("part_multipliers", float, len(ends), None)
+        parts = plain.indices("parts", np.int64, len(terms) if more.size else 0, below=more.shape[1])
+        each = [tuple(row) for row in more.tolist()] if more.size else []
+        return cls(start, mapper, terms, ends.tolist(), multipliers.tolist(), parts.tolist(), each)
 
     def _constant(self, inputs: Any) -> Array:
         return np.repeat(self.start[None], len(inputs), axis=0)

@@ -100,18 +100,22 @@ class FunctionSpace:
     weight: Array  #: p, shape (n_samples,); sums to 1 over all the rows of the problem
     total: float = 1.0  #: the sum of the sample weights before they were normalised
     given: Shares | None = field(default=None, repr=False, compare=False)  #: found from the weights if None
+    rows: float | None = None  #: what all rows count as; None: `total`, but at least one for each
 
     __repr__ = brief
 
     @classmethod
-    def of(cls, n_samples: int, sample_weight: Array | None = None) -> Self:
-        """Make the space with p proportional to `sample_weight` (uniform when None)."""
+    def of(cls, n_samples: int, sample_weight: Array | None = None, counts_rows: bool = False) -> Self:
+        """Make the space with p proportional to `sample_weight` (uniform when None).
+
+        Weights below 1 on average are shares, not parts of a row, unless `counts_rows` says that they are.
+        """
         if sample_weight is None:
             return cls(np.full(n_samples, 1.0 / n_samples), float(n_samples), Shares(EVEN, True, n_samples))
         weight = in_range(np.asarray(sample_weight, float))
         total = float(ExactSum().add(weight))
         shares = Shares.of(weight / total)
-        return cls(shares.spread(len(weight)) / shares.over, total, shares)
+        return cls(shares.spread(len(weight)) / shares.over, total, shares, total if counts_rows else None)
 
     @property
     def n_samples(self) -> int:
@@ -119,15 +123,20 @@ class FunctionSpace:
         return len(self.weight)
 
     @property
+    def n_rows(self) -> float:
+        """Return what all rows count as: a row of weight 2 is two rows."""
+        return max(self.total, float(len(self.weight))) if self.rows is None else self.rows
+
+    @property
     def row(self) -> float:
-        """Return the weight of a row; weights below 1 on average are shares, not parts of a row."""
-        return 1.0 / max(self.total, float(len(self.weight)))
+        """Return the weight of a row."""
+        return 1.0 / self.n_rows
 
     def part(self, rows: slice) -> FunctionSpace:
         """Return the space of some rows, with the weights they have here."""
         if rows.start in (None, 0) and (rows.stop is None or rows.stop >= len(self.weight)):
             return self
-        return FunctionSpace(self.weight[rows], self.total, self._shares.part(rows))
+        return FunctionSpace(self.weight[rows], self.total, self._shares.part(rows), self.n_rows)
 
     @cached_property
     def _shares(self) -> Shares:

@@ -18,13 +18,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from convexboost.core.bits import bits_of, number_of
+from convexboost.core.bits import bits_of, local_array, number_of
+from convexboost.core.compiling import kernel, part
 
 Array = NDArray[np.float64]
 
@@ -37,12 +37,14 @@ N_DIGITS = 66
 N_SLOTS = N_DIGITS + 3
 #: Rows added together: the sum of two terms for each, less than 2^61 units, fits into 64 bits.
 TERMS = 1024
+MOST_TERMS = 2 * TERMS
 #: Bits taken off all terms at once, and the exponent from which on terms are added one by one.
 STEP_BITS, HUGE = 50, 2044
 #: A float keeps 26 bits of its mantissa and the rest has 27: either times a count below 2^26 is exact.
 HIGH_BITS = -(1 << 27)
 #: Bits of the second number of a cell, which counts parts of the unit of the first one.
 PART_BITS = 32
+PART_SCALE, PART_UNIT = 2.0**PART_BITS, 2.0**-PART_BITS
 #: A cell adds up to less than 2^61 units, so that two of them can be added without overflow.
 CELL_BITS = 61
 #: The unit of weights that are not counts.
@@ -126,7 +128,10 @@ class CellSums:
         cell, scale = np.asarray(cell, np.int32), 1.0 / self.unit
         if len(weight) and not counted:
             self.mass_unit = MASS_UNIT
-        _add_cells(cell, _contiguous(columns), weight, counted, scale, self.digits, self.mass)
+        columns, digits = _contiguous(columns), cast(Any, self.digits)
+        if columns.shape[1] == 1:  # a vector: the compiler sees that there is one column
+            columns, digits = columns.reshape(-1), digits.reshape(-1, 2)
+        _add_cells(cell, columns, weight, counted, scale, digits, self.mass)
         return self
 
     def merge(self, others: Iterable[CellSums]) -> Self:
@@ -173,50 +178,44 @@ def _rounded(digits: NDArray[np.int64], over: int) -> float:
     if places and places[-1] >= N_DIGITS:
         nans, ups, downs = digits[N_DIGITS:].tolist()
         return math.nan if nans or (ups and downs) else math.inf if ups else -math.inf
-    whole = sum(digits.item(place) << (DIGIT_BITS * place) for place in places)
+    whole = 0
+    for place in places:
+        whole += digits.item(place) << (DIGIT_BITS * place)
     try:
         return whole / (over << -LOWEST_BIT)  # Python rounds a ratio of whole numbers correctly
     except OverflowError:
         return math.inf if whole > 0 else -math.inf
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _carry(digits: Any) -> None:
-    """Bring all digits but the last between 0 and 2^32: each sum has one such form."""
-    carried = np.int64(0)
-    for i in range(N_DIGITS - 1):
-        value = digits[i] + carried
-        digits[i] = value & 0xFFFFFFFF
-        carried = value >> DIGIT_BITS
-    digits[N_DIGITS - 1] += carried
+index = np.uint64
 
 
-@njit(cache=True, nogil=True, inline="always")
+@part
 def _add_whole(number: Any, bit: Any, digits: Any) -> None:
     """Add number · 2^bit units to the digits."""
-    i, shift = bit // DIGIT_BITS, bit % DIGIT_BITS
+    i, shift = bit >> 5, bit & 31
     rest = number >> (DIGIT_BITS - shift)
     digits[i] += (number & ((1 << (DIGIT_BITS - shift)) - 1)) << shift
     digits[i + 1] += rest & 0xFFFFFFFF
     digits[i + 2] += rest >> DIGIT_BITS
 
 
-@njit(cache=True, nogil=True, inline="always")
+@part
 def _add_huge(terms: Any, size: Any, digits: Any) -> None:
     """Add the terms that are too large for `_add_terms`, or not finite, one by one; they become 0."""
     for i in range(size):
-        bits = bits_of(terms[i])
+        term, bits = terms[i], bits_of(terms[i])
         exponent = bits >> 52 & 0x7FF
         if exponent == 0x7FF:
-            digits[N_DIGITS + (0 if terms[i] != terms[i] else (1 if terms[i] > 0.0 else 2))] += 1
+            digits[N_DIGITS + (0 if term != term else (1 if term > 0.0 else 2))] += 1
         elif exponent >= HUGE:
             mantissa = bits & 0xFFFFFFFFFFFFF | 1 << 52
-            _add_whole(mantissa if terms[i] > 0.0 else -mantissa, exponent - 1, digits)
+            _add_whole(mantissa if term > 0.0 else -mantissa, exponent - 1, digits)
         if exponent >= HUGE:
             terms[i] = 0.0
 
 
-@njit(cache=True, nogil=True, inline="always")
+@part
 def _add_terms(terms: Any, size: Any, digits: Any) -> None:
     """Add up to 2 TERMS numbers to the digits; `terms` becomes 0.
 
@@ -239,9 +238,10 @@ def _add_terms(terms: Any, size: Any, digits: Any) -> None:
         high, low = number_of(high_bits), number_of(low_bits)
         highs, lows = np.int64(0), np.int64(0)
         for i in range(size):
-            a = terms[i] + high
+            term = terms[i]
+            a = term + high
             highs += bits_of(a) - high_bits
-            rest = terms[i] - (a - high)
+            rest = term - (a - high)
             b = rest + low
             lows += bits_of(b) - low_bits
             terms[i] = rest - (b - low)
@@ -249,74 +249,80 @@ def _add_terms(terms: Any, size: Any, digits: Any) -> None:
         _add_whole(lows, lower, digits)
 
 
-@njit(cache=True, nogil=True)
+@kernel(allocates=False)
 def _add_rows(F: Any, G: Any, weight: Any, counted: Any, digits: Any) -> None:
     """digits[k] += Σ weight · F[:, k]; digits[0] += Σ weight · ⟨F_n, G_n⟩ where G has columns.
 
     A thousand rows add less than 2^36 to a digit, so that carrying can wait for the end.
     """
-    terms = np.empty(2 * TERMS, np.float64)
+    terms, is_weighted = local_array(MOST_TERMS, np.float64), len(weight) > 0
     for first in range(0, len(F), TERMS):
-        begin, size = np.uint64(first), np.uint64(TERMS if len(F) - first > TERMS else len(F) - first)
-        for c in range(np.uint64(len(digits))):
+        begin, size = index(first), index(min(TERMS, len(F) - first))
+        for c in range(index(len(digits))):
             for i in range(size):
                 terms[i] = F[begin + i, c]
             if G.shape[1] > 0:
                 for i in range(size):
-                    terms[i] *= G[begin + i, np.uint64(0)]
-                for k in range(np.uint64(1), np.uint64(G.shape[1])):
+                    terms[i] *= G[begin + i, index(0)]
+                for k in range(index(1), index(G.shape[1])):
                     for i in range(size):
                         terms[i] += F[begin + i, k] * G[begin + i, k]
-            if len(weight) > 0 and counted:  # two products, both exact
+            n_terms = size
+            if is_weighted and counted:  # two products, both exact
+                n_terms = size + size
                 for i in range(size):
-                    high, w = number_of(bits_of(terms[i]) & HIGH_BITS), weight[begin + i]
-                    low = terms[i] - high
+                    term, w = terms[i], weight[begin + i]
+                    high = number_of(bits_of(term) & HIGH_BITS)
+                    low = term - high
                     terms[i], terms[size + i] = w * high, w * low if low == low else 0.0
-            elif len(weight) > 0:
+            elif is_weighted:
                 for i in range(size):
                     terms[i] *= weight[begin + i]
-            _add_terms(terms, 2 * size if len(weight) > 0 and counted else size, digits[c])
-    for c in range(len(digits)):
-        _carry(digits[c])
+            _add_terms(terms, n_terms, digits[c])
+    for c in range(index(len(digits))):  # bring all digits but the last between 0 and 2^32
+        carried = np.int64(0)
+        for i in range(index(N_DIGITS - 1)):
+            value = digits[c, i] + carried
+            digits[c, i] = value & 0xFFFFFFFF
+            carried = value >> DIGIT_BITS
+        digits[c, index(N_DIGITS - 1)] += carried
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _add_cells_of(
-    cell: Any, columns: Any, weight: Any, counted: Any, scale: Any, out: Any, mass: Any, K: Any
-) -> None:
-    is_count = counted or len(weight) == 0
-    for n in range(np.uint64(len(cell))):
-        c, w = np.uint64(cell[n]), weight[n] if len(weight) > 0 else 1.0
-        factor, times = (scale, np.int64(w)) if is_count else (scale * w, np.int64(1))
-        mass[c] += times if is_count else np.int64(w * MASS_SCALE)
-        for k in range(np.uint64(K)):
-            number = columns[n, k] * factor
-            units = np.int64(number)
-            out[c, k, np.uint64(0)] += times * units
-            out[c, k, np.uint64(1)] += times * np.int64((number - np.float64(units)) * 2.0**PART_BITS)
-
-
-@njit(cache=True, nogil=True)
+@kernel(allocates=False)
 def _add_cells(cell: Any, columns: Any, weight: Any, counted: Any, scale: Any, out: Any, mass: Any) -> None:
     """Add weight · columns · scale to the cells, in whole numbers and in parts of 2^-32, cut off.
 
-    `mass` are the weights, in whole numbers.  One column is passed as a literal: the compiler removes the
-    loop, and the sum takes half the time.
+    `mass` are the weights, in whole numbers.  One column is a vector: without the loop over columns the sum
+    takes half the time.
     """
-    if columns.shape[1] == 1:
-        _add_cells_of(cell, columns, weight, counted, scale, out, mass, 1)
-    else:
-        _add_cells_of(cell, columns, weight, counted, scale, out, mass, columns.shape[1])
+    is_weighted = len(weight) > 0
+    is_count = counted or not is_weighted
+    for n in range(index(len(cell))):
+        c, w = index(cell[n]), weight[n] if is_weighted else 1.0
+        factor, times = (scale, np.int64(w)) if is_count else (scale * w, np.int64(1))
+        mass[c] += times if is_count else np.int64(w * MASS_SCALE)
+        if columns.ndim == 1:
+            number = columns[n] * factor
+            units = np.int64(number)
+            out[c, index(0)] += times * units
+            out[c, index(1)] += times * np.int64((number - np.float64(units)) * PART_SCALE)
+        else:
+            for k in range(index(columns.shape[1])):
+                number = columns[n, k] * factor
+                units = np.int64(number)
+                out[c, k, index(0)] += times * units
+                out[c, k, index(1)] += times * np.int64((number - np.float64(units)) * PART_SCALE)
 
 
-@njit(cache=True, nogil=True)
+@kernel(allocates=False)
 def _read_cells(mass: Any, mass_unit: Any, digits: Any, unit: Any, over: Any, out: Any) -> None:
     """Write masses and sums as floats; units and parts of them are brought into the range of one first."""
     half = 1 << (PART_BITS - 1)
-    for c in range(len(out)):
-        out[c, 0] = mass[c] * mass_unit
-        for k in range(digits.shape[1]):
-            carried = (digits[c, k, 1] + half) >> PART_BITS
-            units, parts = digits[c, k, 0] + carried, digits[c, k, 1] - (carried << PART_BITS)
+    for c in range(index(len(out))):
+        out[c, index(0)] = mass[c] * mass_unit
+        for k in range(index(digits.shape[1])):
+            units, parts = digits[c, k, index(0)], digits[c, k, index(1)]
+            carried = (parts + half) >> PART_BITS
+            units, parts = units + carried, parts - (carried << PART_BITS)
             high = (units + half) >> PART_BITS << PART_BITS
-            out[c, 1 + k] = (high + ((units - high) + parts * 2.0**-PART_BITS)) * unit / over
+            out[c, index(1) + k] = (high + ((units - high) + parts * PART_UNIT)) * unit / over

@@ -9,7 +9,6 @@ from convexboost.boosting.algorithms import Repeated, Residual
 from convexboost.boosting.options import Options, check_certifiable
 from convexboost.core.protocols import Objective
 from convexboost.estimators._input import Data, EstimatorInput, Given, Rows
-from convexboost.estimators._validation import N_FOLDS
 from convexboost.learners._learner import Learner
 from convexboost.losses._loss import Loss
 from convexboost.losses._objective import BoundLoss
@@ -66,7 +65,9 @@ def settle(
         l2=float(model.l2),
         envelope=envelope,
         n_classes=data.n_classes,
-        cross_fits=_cross_fits(model, given, loss),
+        cross_fits=(
+            model._is_auto("early_stopping") and given.X_val is None and not model._why_no_folds(loss)
+        ),
         ensemble_options=replace(
             options, n_rounds=rounds(model, validated=True), n_iter_no_change=model.n_iter_no_change
         ),
@@ -132,11 +133,3 @@ def _envelope(model: EstimatorInput, learner: Learner, objective: BoundLoss, opt
     if options.certifies or not kinks or not options.step.refits_leaves:
         return 0.0
     return float(learner.auto.envelopes.get(model._task, 0.0))
-
-
-def _cross_fits(model: EstimatorInput, given: Given, loss: Loss) -> bool:
-    """Return whether early_stopping="auto" makes an ensemble of members that each hold out a fold."""
-    certifies = model.certificate or model.stop_when_gap_below is not None
-    few = model.max_weak_learners is not None and model.max_weak_learners < N_FOLDS  # not one for each
-    fixed = given.X_val is not None or certifies or few or model.output == "average"
-    return model._is_auto("early_stopping") and loss.splits_rows and not fixed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -32,16 +32,17 @@ from convexboost.estimators._input import (
     check_offset,
     check_weight,
 )
-from convexboost.estimators._scoring import Judge, Watched
+from convexboost.estimators._recalibration import recalibrated
+from convexboost.estimators._scoring import Judge, Watched, pooled_scores
 from convexboost.inspection.certificates import Certificate
 from convexboost.inspection.certify import Effort, certify
 from convexboost.inspection.diagnosis import diagnose, number
 from convexboost.inspection.exact import MAX_NONZEROS
 from convexboost.inspection.findings import Diagnosis
 from convexboost.inspection.finished_run import NO_VALIDATION, FinishedRun
+from convexboost.kernels.hashing import signature
 from convexboost.losses._loss import Loss
 from convexboost.losses._objective import BoundLoss
-from convexboost.losses._scores import LocalScores
 
 #: After fewer rounds an objective that did not fall is no reason for a warning.
 FEW_ROUNDS = 200
@@ -51,12 +52,13 @@ class BaseConvexBoost(EstimatorInput):
     """Fit, diagnosis, certificate and prediction of scores; the subclasses say what the targets are."""
 
     _settled: Settled
+    _rows_of_fit: int  #: tells whether `diagnose` gets the same rows
 
     def _fit(self, given: Given) -> None:
         self._check_parameters()
         # Copies: `set_params` of what the user gave must not change a fitted model.
         loss, learner = copy.copy(self._loss()), copy.copy(self._learner())
-        self._check_combinations(learner, given.X_val is not None, given.eval_set is not None)
+        self._check_combinations(loss, learner, given.X_val is not None, given.eval_set is not None)
         data = self._read(given, loss)
         if not learner.needs_output_per_class:
             loss = loss.for_classes(data.n_classes)
@@ -66,27 +68,32 @@ class BaseConvexBoost(EstimatorInput):
             name: Watched(name, rows, settled.bind_unseen(rows), self._judge(rows, loss))
             for name, rows in data.watched.items()
         }
-        parts = self._parts(data, settled) if settled.cross_fits else None
+        shares = self._shares(data.train, loss) if settled.cross_fits else None
         options = settled.options
-        if parts is None:
-            if settled.cross_fits and not self._is_named("scoring", "loss"):
-                warnings.warn(
-                    f"`scoring`={self.scoring!r} is not used: there are too few different rows or groups to "
-                    "hold some out; give `X_val` and `y_val`",
-                    UserWarning,
-                    stacklevel=3,
-                )
+        if shares is None:
+            for name in ("scoring", "n_iter_no_change"):
+                if settled.cross_fits and self._is_given(name):
+                    warnings.warn(
+                        f"`{name}`={getattr(self, name)!r} is not used: there are too few different rows or "
+                        "groups to hold some out; give `X_val` and `y_val`",
+                        UserWarning,
+                        stacklevel=3,
+                    )
             problems = [self._problem(settled, objective, data)]
         else:
-            problems = self._members(settled, objective, data, parts)
+            problems = self._members(settled, objective, data, _parts(data, shares))
             options = settled.ensemble_options
-        training = Training.of_several(problems, options, self._callbacks(options))
+        score = self._score_of(problems, data, shares, loss)
+        training = Training.of_several(problems, options, self._callbacks(options), score)
         training.run()
         result = training.result()
         if result.stop.kind == "interrupted" and len(result.records) == 1:  # there is nothing to keep
             raise KeyboardInterrupt
         self._warn(result)
-        self._settled = settled
+        if shares is not None and objective.recalibrates:
+            unseen = settled.bind_unseen(data.train.weighed(shares))
+            result = recalibrated(result, training.members, problems, unseen)
+        self._settled, self._rows_of_fit = settled, signature(data.whole.X, data.whole.y)
         self.loss_ = loss
         self.constants_ = objective.constants
         self.model_: AdditiveModel = result.model
@@ -110,34 +117,34 @@ class BaseConvexBoost(EstimatorInput):
         if rows.offset is None:
             start = _start(objective, data, settled)
         hypotheses = self._bind(settled, rows, objective, mapper, start)
-        validation, weight, score = None, 1.0, None
+        validation, weight = None, 1.0
         if held_out is not None:
             check_columns(held_out.offset, objective.n_outputs, "offset_val")
             inputs, unseen = hypotheses.mapper.prepare(held_out.X), settled.bind_unseen(held_out)
             validation = unseen.scores(inputs, start, held_out.offset)
             weight = unseen.space.total
-            score = self._score_of(validation, held_out, settled.loss)
-        return Problem(objective, hypotheses, start, rows.offset, validation, weight, score)
+        return Problem(objective, hypotheses, start, rows.offset, validation, weight)
 
     def _judge(self, rows: Rows, loss: Loss) -> Judge | None:
         """Return what turns scores at these rows into a number; None where `scoring` is the loss."""
         return None if self._is_named("scoring", "loss") else Judge(self, rows, loss)
 
-    def _score_of(self, scores: LocalScores, rows: Rows, loss: Loss) -> Callable[[], float] | None:
-        judge = self._judge(rows, loss)
-        return None if judge is None else lambda: judge(scores.F)
-
-    def _parts(self, data: Data, settled: Settled) -> Iterator[Data] | None:
-        """Yield the rows that each member trains on and holds out; None where folds say nothing."""
-        rows = data.train
-        if self._has_whole_groups(rows, settled.loss):
-            assert rows.groups is not None
-            shares = _validation.folds_of_groups(rows.X, rows.groups.numbers, self._groups_that_count(rows))
-        else:
-            shares = _validation.folds_of_rows(rows.X, rows.y, rows.weight, self._task == "classification")
-        if shares is None:
+    def _score_of(
+        self, problems: Sequence[Problem], data: Data, shares: Array | None, loss: Loss
+    ) -> Callable[[], float] | None:
+        """Return what scores the rows that the problems hold out, in their order, as one set."""
+        if self._is_named("scoring", "loss"):  # nothing to score: spare the copy of X
             return None
-        return (data._replace(train=rows.weighed(1.0 - held), held_out=rows.weighed(held)) for held in shares)
+        rows = data.held_out if shares is None else data.train.weighed(shares)
+        judge = None if rows is None else self._judge(rows, loss)
+        return None if judge is None else lambda: judge(pooled_scores(problems))
+
+    def _shares(self, rows: Rows, loss: Loss) -> Array | None:
+        """Return the share of each row that each member holds out; None where folds say nothing."""
+        if self._has_whole_groups(rows, loss):
+            assert rows.groups is not None
+            return _validation.folds_of_groups(rows.X, rows.groups.numbers, self._groups_that_count(rows))
+        return _validation.folds_of_rows(rows.X, rows.y, rows.weight, self._task == "classification")
 
     def _members(
         self, settled: Settled, whole: BoundLoss, data: Data, parts: Iterator[Data]
@@ -147,7 +154,9 @@ class BaseConvexBoost(EstimatorInput):
         They share the bins of all rows, which do not see targets.  What does, statistics of categories, each
         adds to the mapper of the member before, so that the last mapper serves the models of all.
         """
-        mapper = self._bind(settled, data.train, whole).mapper
+        categorical = np.flatnonzero(self._columns.categorical)
+        learner, X = settled.settled_learner, data.train.X
+        mapper: Mapper = learner.mapper(X, whole.space, categorical, self._n_threads())
         problems: list[Problem] = []
         for part in parts:
             objective = settled.bind(part.train)
@@ -163,7 +172,7 @@ class BaseConvexBoost(EstimatorInput):
         settled: Settled,
         rows: Rows,
         objective: BoundLoss,
-        mapper: Mapper | None = None,
+        mapper: Mapper | None,
         start: Array | None = None,
     ) -> HypothesisSet:
         """Let the learner meet the inputs, and the gradient at the `start` where it asks for it."""
@@ -357,6 +366,13 @@ class BaseConvexBoost(EstimatorInput):
             return tags
         tags.input_tags.sparse, tags.input_tags.allow_nan = learner.allows_sparse, learner.allows_missing
         return tags
+
+
+def _parts(data: Data, shares: Array) -> Iterator[Data]:
+    """Yield the rows that each member trains on and holds out."""
+    rows = data.train
+    for held in shares:
+        yield data._replace(train=rows.weighed(1.0 - held), held_out=rows.weighed(held))
 
 
 def _start(objective: BoundLoss, data: Data, settled: Settled) -> Array:

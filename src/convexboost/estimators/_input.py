@@ -22,6 +22,7 @@ from sklearn.utils.validation import (
 )
 
 from convexboost.core.space import Array, FunctionSpace, in_range
+from convexboost.core.sums import ExactSum
 from convexboost.estimators import _validation
 from convexboost.estimators._frames import (
     Cells,
@@ -34,6 +35,7 @@ from convexboost.estimators._frames import (
     unmasked,
 )
 from convexboost.estimators._parameters import EstimatorParameters
+from convexboost.kernels.hashing import fingerprints_with_targets
 from convexboost.losses._groups import Groups
 from convexboost.losses._loss import Loss
 from convexboost.losses._objective import BoundLoss
@@ -85,9 +87,13 @@ class Rows(NamedTuple):
         return self if self.weight is None or (self.weight > 0).all() else self.take(self.weight > 0)
 
     def weighed(self, share: Array) -> Rows:
-        """Return the rows with these shares of their weights, without those that have none."""
-        rows = self.take(some := share > 0.0)
-        part = share[some]
+        """Return the rows with these shares of their weights, without those that have none.
+
+        `share` has one entry per row, or one row of such entries for each of several parts, whose rows come
+        one after the other.
+        """
+        rows = self.take(np.nonzero(share)[-1])
+        part = share[share > 0.0]
         if (part == 1.0).all():
             return rows
         return rows._replace(
@@ -97,7 +103,19 @@ class Rows(NamedTuple):
 
     def bind(self, loss: Loss, n_classes: int | None) -> BoundLoss:
         """Make the objective on these rows."""
-        return loss.bind(self.y, FunctionSpace.of(self.X.shape[0], self.weight), n_classes, self.groups)
+        space = FunctionSpace.of(self.X.shape[0], self.weight, counts_rows=True)
+        return loss.bind(self.y, space, n_classes, self.groups)
+
+    def counted(self) -> Rows:
+        """Scale weights that are below 1 on average, which are shares, to an average of 1.
+
+        The average is over different rows, so that copies with half of the weight each make no difference.
+        """
+        weight = self.weight
+        if weight is None or (total := float(ExactSum().add(weight))) >= len(weight):
+            return self
+        n_different = len(np.unique(fingerprints_with_targets(self.X, self.y)))
+        return self if total >= n_different else self._replace(weight=weight * (n_different / total))
 
 
 class Data(NamedTuple):
@@ -153,7 +171,7 @@ class EstimatorInput(EstimatorParameters):
         offset = None if offset is None else check_offset(offset, X.shape[0])
         rows = Rows(X, y, weight, offset, groups, given).that_count()
         targets, n_classes = self._encode_targets(rows.y)
-        return rows._replace(y=targets), n_classes
+        return rows._replace(y=targets).counted(), n_classes
 
     def _validation_arguments(self, given: Given) -> UnseenRows | None:
         """Return what ends with `_val`; None where there is no `X_val`."""

@@ -15,6 +15,7 @@ from sklearn.metrics import get_scorer_names
 
 from convexboost.boosting.options import Options
 from convexboost.core.numbers import is_number, is_positive, is_whole
+from convexboost.estimators._validation import N_FOLDS
 from convexboost.learners._learner import Learner
 from convexboost.learners._specs import as_learner
 from convexboost.losses._custom import as_loss, can_be_loss
@@ -156,7 +157,9 @@ class EstimatorParameters(NamedParts, BaseEstimator):
         if self._is_given(name):
             raise ValueError(f"`{name}`={getattr(self, name)!r} would be ignored: it needs {needed}")
 
-    def _check_combinations(self, learner: Learner, has_validation_rows: bool, is_watched: bool) -> None:
+    def _check_combinations(
+        self, loss: Loss, learner: Learner, has_validation_rows: bool, is_watched: bool
+    ) -> None:
         """Refuse parameters that do not go together."""
         if not self._is_named("algorithm", "repeated"):
             self._refuse("accuracy", f"algorithm='repeated', got {self.algorithm!r}")
@@ -170,6 +173,12 @@ class EstimatorParameters(NamedParts, BaseEstimator):
             self._refuse("n_iter_no_change", f"`early_stopping`=True, got {self.early_stopping!r}")
         if self._never_stops and not (has_validation_rows or is_watched):
             self._refuse("scoring", "`early_stopping`, or `X_val` or `eval_set` of `fit`")
+        why = self._why_no_folds(loss)
+        if self._is_auto("early_stopping") and why and not has_validation_rows:
+            needed = f"`X_val` or early_stopping=True: 'auto' holds out no rows {why}"
+            self._refuse("n_iter_no_change", needed)
+            if not is_watched:
+                self._refuse("scoring", needed)
         none = self.categorical_features is None or np.size(self.categorical_features) == 0
         if not none and not learner.uses_categories:
             self._refuse("categorical_features", f"a learner that uses categories, got {learner!r}")
@@ -185,6 +194,16 @@ class EstimatorParameters(NamedParts, BaseEstimator):
     def _never_stops(self) -> bool:
         """Return whether rows that validate have no say in training."""
         return not self._is_auto("early_stopping") and not self.early_stopping
+
+    def _why_no_folds(self, loss: Loss) -> str:
+        """Return why early_stopping="auto" holds out no rows, whatever they are; "" where it may."""
+        if self.certificate or self.stop_when_gap_below is not None:
+            return "where a certificate is asked for"
+        if self.max_weak_learners is not None and self.max_weak_learners < N_FOLDS:
+            return f"with max_weak_learners={self.max_weak_learners}, fewer than the {N_FOLDS} folds"
+        if self.output == "average":
+            return "with output='average'"
+        return "" if loss.splits_rows else f"with the loss {loss}, whose rows belong together"
 
     def _stops_early(self, has_validation_rows: bool) -> bool:
         """Return whether training stops by the loss on rows that are held out, or on `X_val`."""

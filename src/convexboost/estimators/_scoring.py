@@ -7,19 +7,22 @@ import inspect
 import itertools
 import math
 import warnings
+from collections.abc import Sequence
 from numbers import Real
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import check_scoring
 
+from convexboost.boosting.member import Problem
 from convexboost.core.model import AdditiveModel
 from convexboost.core.space import Array
 from convexboost.core.text import shown
 from convexboost.estimators._input import Rows, check_columns
 from convexboost.losses._loss import Loss
 from convexboost.losses._objective import BoundLoss
+from convexboost.losses._scores import LocalScores
 
 
 class Judge:
@@ -59,7 +62,7 @@ class Judge:
         else:
             value = self._value()
         if math.isnan(value) and not constant:
-            raise ValueError(f"`scoring`={self._name} is NaN on the validation rows{self._one_class()}")
+            raise ValueError(f"`scoring`={self._name} is NaN on the validation rows{self._classes()}")
         return value
 
     def _value(self) -> float:
@@ -67,8 +70,7 @@ class Judge:
             value = self._scorer(self._model, self.rows.X, self._targets, **self._keywords)
         except Exception as error:
             raise ValueError(
-                f"`scoring`={self._name} cannot be computed on the validation rows{self._one_class()}: "
-                f"{error}"
+                f"`scoring`={self._name} cannot be computed on the validation rows{self._classes()}: {error}"
             ) from error
         value = value.item() if isinstance(value, np.ndarray) and value.size == 1 else value
         if not isinstance(value, Real):
@@ -94,11 +96,30 @@ class Judge:
     def _name(self) -> str:
         return shown(self.scoring)
 
-    def _one_class(self) -> str:
-        """Name the only class, a frequent reason why there is no score."""
-        if self._model._task != "classification" or len(found := np.unique(self._targets)) > 1:
+    def _classes(self) -> str:
+        """Name the classes where some are missing, a frequent reason why there is no score."""
+        if self._model._task != "classification":
             return ""
-        return f", which hold one class only, {shown(found[0])}"
+        found = np.unique(self._targets)
+        if len(found) == 1:
+            return f", which hold one class only, {shown(found[0])}"
+        missing = np.setdiff1d(self._model.classes_, found)
+        return f", which lack the class {shown(missing[0])}" if len(missing) else ""
+
+
+def pooled_scores(problems: Sequence[Problem]) -> Array:
+    """Return the scores at the validation rows of all problems, one after the other.
+
+    Each problem has its own best constant.  It is replaced by their mean, from which the mean of the models
+    starts: otherwise rows would be compared by the constants, which are higher where the rows held out are
+    lower.
+    """
+    scores = [cast(LocalScores, problem.validation).F for problem in problems]
+    if len(problems) == 1:
+        return scores[0]
+    starts = [problem.checked_start() for problem in problems]
+    mean = np.mean(starts, axis=0)
+    return np.concatenate([F - start + mean for F, start in zip(scores, starts, strict=True)])
 
 
 def _scorer(model: Any) -> Any:

@@ -13,6 +13,7 @@ from convexboost.core.space import Array, FunctionSpace
 from convexboost.estimators._auto import rounds
 from convexboost.estimators._frames import naming
 from convexboost.inspection.diagnosis import Trial
+from convexboost.kernels.hashing import signature
 
 MAX_ROWS = 5000
 MAX_ROUNDS = 200
@@ -84,6 +85,10 @@ def validation(model: Any, X: Any, y: Any) -> Array:
     X = model._check_inputs(X)
     if X.shape[0] != len(targets):
         raise ValueError(f"`y` must have {X.shape[0]} rows like `X`, got {len(targets)}")
+    if signature(X, targets) == model._rows_of_fit:
+        raise ValueError(
+            "`X` and `y` must be rows that the model was not trained on; these are the rows that `fit` got"
+        )
     out = np.full(len(model.history_["objective"]), np.nan)
     if why_not(model):
         return out
@@ -91,11 +96,6 @@ def validation(model: Any, X: Any, y: Any) -> Array:
     objective = model.loss_.bind(targets, FunctionSpace.of(len(targets)), model._n_classes())
     values = [objective.value(np.tile(start, (len(targets), 1)))]
     values += [objective.value(F) for F in model.model_.staged_predict(X)]
-    trained = model.history_["objective"][: len(values)]
-    if len(values) > 1 and model._settled.l2 == 0.0 and np.allclose(values, trained, rtol=1e-9, atol=0.0):
-        raise ValueError(
-            "`X` and `y` must be rows that the model was not trained on; these are the training rows"
-        )
     out[: len(values)] = values
     return out
 

@@ -96,7 +96,8 @@ class ConvexBoostRanker(BaseConvexBoost):
         The part of the rows that early_stopping=True holds out.
     n_iter_no_change : int, default=15
         Early stopping waits this many rounds for a better validation loss (`early_stopping_rounds`
-        elsewhere).  Another number than 15 raises with early_stopping=False.
+        elsewhere).  The start does not count as a round.  Another number than 15 raises where nothing
+        validates, and warns where there are too few rows for folds.
     scoring : str, callable or None, default="loss"
         By what early stopping and the choice of the best round go, on rows that validate.  "loss" is the loss
         of the model, None its `score`.  A name is that of a scorer of scikit-learn: "roc_auc",

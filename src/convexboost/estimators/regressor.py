@@ -73,7 +73,8 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
     early_stopping : bool or "auto", default="auto"
         "auto": train three members side by side, each without a third of the rows, and validate each on the
         rows that it leaves out.  The model is the mean of the members after the round with the lowest mean
-        validation loss.  Training stops when that loss has not improved for `n_iter_no_change` rounds, or
+        validation loss; with the absolute error and quantiles its constant is then the best one for the rows
+        that were held out.  Training stops when that loss has not improved for `n_iter_no_change` rounds, or
         when the members together have trained `max_weak_learners`.
         Rows with equal inputs are dealt to the folds in turn, and a row of weight w like w copies.  The rows
         of a query stay together, and those of a group where the loss compares rows of a group.  The rows of a
@@ -89,7 +90,8 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
         The part of the rows that early_stopping=True holds out.
     n_iter_no_change : int, default=15
         Early stopping waits this many rounds for a better validation loss (`early_stopping_rounds`
-        elsewhere).  Another number than 15 raises with early_stopping=False.
+        elsewhere).  The start does not count as a round.  Another number than 15 raises where nothing
+        validates, and warns where there are too few rows for folds.
     scoring : str, callable or None, default="loss"
         By what early stopping and the choice of the best round go, on rows that validate.  "loss" is the loss
         of the model, None its `score`.  A name is that of a scorer of scikit-learn: "roc_auc",

@@ -125,7 +125,7 @@ def certify(
 def _weight(model: AdditiveModel, hypotheses: HypothesisSet, objective: Any) -> float:
     """Return the total weight Σ|α|‖h‖ of a model."""
     total = 0.0
-    for weight, h in model.terms:
+    for weight, h in model.weighted_terms():
         F = np.zeros((len(hypotheses.inputs), objective.n_outputs))
         h.add_to(F, hypotheses.inputs, weight)
         total += objective.space.norm(F)

@@ -3,11 +3,10 @@
 Every kernel is serial and releases the GIL; `parallel` runs coarse work on several threads.  Sums over rows
 are integer (fixed point), so the result has the same bits for any number of threads or partition of the rows.
 
-Kernels (`compiling.kernel`) are compiled at the first call, never at import, and cached on disk.  Numba
-compiles a kernel again when its own file has changed, but not when a file that it imports has.  So a kernel
-and the functions and tuples that it uses lie in one file, except for `hashing`, `vectors` and the constants
-of `core`: delete the `__pycache__` folders after a change to those.
+Kernels (`core.compiling.kernel`) are compiled at the first call, never at import, and cached on disk.  They
+are compiled again when a file of `core` or `kernels` has changed.
 
-Two tricks recur.  The number of outputs `K` is passed as the literal 1 where it is 1, so that the compiler
-removes the loop over outputs.  Indices are unsigned, so that no code is generated for negative ones.
+Three tricks recur.  With one output, arrays are vectors: Numba removes the branch for matrices before it
+compiles it, and there is no loop over outputs.  Likewise an argument that is None removes the branch that
+would use it.  Indices are unsigned, so that no code is generated for negative ones.
 """

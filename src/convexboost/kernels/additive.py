@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from convexboost.core.compiling import kernel
 from convexboost.core.tolerances import NOTHING
-from convexboost.kernels.compiling import kernel
 
 
 @kernel

@@ -4,7 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from convexboost.kernels.compiling import kernel
+from convexboost.core.bits import local_array
+from convexboost.core.compiling import kernel, part
 
 #: Rows that take the steps of a binary search together: their values and bins stay in the cache.
 BLOCK = 512
@@ -18,61 +19,64 @@ class Cuts(NamedTuple):
     ends: Any  #: int64
 
 
-@kernel(inline="always")
-def _find(X, j, begin, end, cuts, values, bins):
-    """bins[n − begin] = bin of X[n, j]: how many cuts are below it; the one after the last if it is missing.
+index = np.uint64
 
-    All rows take each step of the binary search together, without branches that depend on a value.
+
+@part
+def _find(X, j, begin, n_rows, cuts, first, last, values, bins):
+    """bins[i] = bin of X[begin + i, j]: how many cuts are below it; the one after the last if it is missing.
+
+    The cuts are cuts[first:last].  All rows take each step of the binary search together, without branches
+    that depend on a value.
     """
-    size = len(cuts)
-    for n in range(begin, end):
-        values[n - begin] = X[n, j]
-        bins[n - begin] = 0
+    size, n_rows = last - first, index(n_rows)
+    for i in range(n_rows):
+        values[i] = X[index(begin) + i, j]
+        bins[i] = first
     while size > 1:
-        half = size // 2
-        for i in range(end - begin):
-            bins[i] += half * (cuts[bins[i] + half - 1] < values[i])
+        half = size >> 1
+        for i in range(n_rows):
+            bins[i] += half * (cuts[index(bins[i] + half - 1)] < values[i])
         size -= half
-    for i in range(end - begin):
+    for i in range(n_rows):
         if size == 1:
-            bins[i] += cuts[bins[i]] < values[i]
-        if np.isnan(values[i]):
-            bins[i] = len(cuts) + 1
+            bins[i] += cuts[index(bins[i])] < values[i]
+        bins[i] = last - first + 1 if values[i] != values[i] else bins[i] - first
 
 
-@kernel
+@kernel(allocates=False)
 def encode(X, cuts, out, start, stop):
     """out[j, n] = bin of X[n, j], for rows start … stop − 1 and the features of `cuts`."""
     features, numbers, ends = cuts
-    values, bins = np.empty(BLOCK), np.empty(BLOCK, np.int64)
+    values, bins = local_array(BLOCK, np.float64), local_array(BLOCK, np.int64)
     for begin in range(start, stop, BLOCK):
         end = min(begin + BLOCK, stop)
         for i in range(len(features)):
             j = features[i]
-            _find(X, j, begin, end, numbers[ends[i] : ends[i + 1]], values, bins)
-            for n in range(begin, end):
-                out[j, n] = bins[n - begin]
+            _find(X, j, begin, end - begin, numbers, ends[i], ends[i + 1], values, bins)
+            for n in range(index(end - begin)):
+                out[j, index(begin) + n] = bins[n]
 
 
-@kernel
+@kernel(allocates=False)
 def add_tables(F, X, cuts, tables, table_ends, start, stop):
     """F[n, :] += Σ_j table_j[bin of X[n, j]], rows start … stop − 1: an ensemble of any length in one pass.
 
     The table of features[i], with the missing bin last, is tables[table_ends[i] : table_ends[i + 1]].
     """
     features, numbers, ends = cuts
-    values, bins = np.empty(BLOCK), np.empty(BLOCK, np.int64)
+    values, bins = local_array(BLOCK, np.float64), local_array(BLOCK, np.int64)
     for begin in range(start, stop, BLOCK):
         end = min(begin + BLOCK, stop)
         for i in range(len(features)):
-            _find(X, features[i], begin, end, numbers[ends[i] : ends[i + 1]], values, bins)
+            _find(X, features[i], begin, end - begin, numbers, ends[i], ends[i + 1], values, bins)
             for n in range(begin, end):
                 row = table_ends[i] + bins[n - begin]
                 for k in range(F.shape[1]):
                     F[n, k] += tables[row, k]
 
 
-@kernel
+@kernel(allocates=False)
 def add_codes(F, codes, features, tables, ends, start, stop):
     """Do what `add_tables` does, for rows whose bins are known: codes is (n_features, n_samples).
 

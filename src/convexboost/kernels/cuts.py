@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from convexboost.kernels.compiling import kernel
+from convexboost.core.compiling import kernel
 
 
 @kernel

@@ -4,7 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from convexboost.kernels.compiling import kernel
+from convexboost.core.bits import local_array
+from convexboost.core.compiling import kernel, part
 
 #: Rows that go down a tree together: their state stays in the nearest cache.
 BLOCK = 256
@@ -19,51 +20,59 @@ class Branches(NamedTuple):
     leaf_of_node: Any  #: int32: the number of the leaf
 
 
-@kernel(inline="always")
-def _walk(codes, begin, root, branches, at, active):
-    """Find the leaf at[i] of every row begin + i: all rows go one level down, then the next.
+index = np.uint64
+ONE = index(1)
+
+
+@part
+def _walk(codes, begin, size, root, branches, at, active):
+    """Find the leaf at[i] of the rows begin + i, i < size: all rows go one level down, then the next.
 
     The steps of different rows do not wait for each other, and no branch has to be predicted.
     """
     feature, child, masks = branches.feature, branches.child, branches.masks
-    for i in range(len(at)):
+    for i in range(index(size)):
         at[i] = root
         active[i] = i
-    n_active = len(at) if feature[root] >= 0 else 0
+    n_active = index(size if feature[root] >= 0 else 0)
     while n_active > 0:
-        kept = 0
+        kept = index(0)
         for a in range(n_active):
-            row = np.uint64(active[np.uint64(a)])
-            node = np.uint64(at[row])
-            c = codes[np.uint64(begin) + row, np.uint64(feature[node])]
-            bit = np.int32(masks[node, np.uint64(c >> 6)] >> np.uint64(c & 63) & np.uint64(1))
+            row = index(active[a])
+            node = index(at[row])
+            c = codes[index(begin) + row, index(feature[node])]
+            bit = np.int32(masks[node, index(c >> 6)] >> index(c & 63) & ONE)
             below = child[node] + np.int32(1) - bit
             at[row] = below
-            active[np.uint64(kept)] = row
-            kept += feature[np.uint64(below)] >= 0
+            active[kept] = row
+            kept += index(feature[index(below)] >= 0)
         n_active = kept
 
 
-@kernel
+@kernel(allocates=False)
 def descend(codes, branches, start, stop, out):
     """out[n] = number of the leaf of row n in one tree, for rows start … stop − 1."""
-    at, active = np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32)
+    at, active, root = local_array(BLOCK, np.int32), local_array(BLOCK, np.int32), np.int32(0)
     for begin in range(start, stop, BLOCK):
         size = min(BLOCK, stop - begin)
-        _walk(codes, begin, 0, branches, at[:size], active)
-        for i in range(size):
-            out[begin + i] = branches.leaf_of_node[at[i]]
+        _walk(codes, begin, size, root, branches, at, active)
+        for i in range(index(size)):
+            out[index(begin) + i] = branches.leaf_of_node[index(at[i])]
 
 
-@kernel
+@kernel(allocates=False)
 def add_trees(F, codes, roots, branches, values, start, stop):
     """F[n] += the values of all trees at row n, for rows start … stop − 1; tree t begins at roots[t]."""
-    at, active = np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32)
+    at, active, leaf_of_node = (
+        local_array(BLOCK, np.int32),
+        local_array(BLOCK, np.int32),
+        branches.leaf_of_node,
+    )
     for begin in range(start, stop, BLOCK):
         size = min(BLOCK, stop - begin)
-        for t in range(len(roots)):
-            _walk(codes, begin, roots[t], branches, at[:size], active)
-            for i in range(size):
-                leaf = branches.leaf_of_node[at[i]]
-                for k in range(F.shape[1]):
-                    F[begin + i, k] += values[leaf, k]
+        for t in range(index(len(roots))):
+            _walk(codes, begin, size, roots[t], branches, at, active)
+            for i in range(index(size)):
+                leaf, n = index(leaf_of_node[index(at[i])]), index(begin) + i
+                for k in range(index(F.shape[1])):
+                    F[n, k] += values[leaf, k]

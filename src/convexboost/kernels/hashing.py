@@ -13,9 +13,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from convexboost.core.compiling import kernel, part
 from convexboost.core.tolerances import BLOCK_VALUES
 from convexboost.kernels import parallel
-from convexboost.kernels.compiling import kernel
 
 Fingerprints = NDArray[np.uint64]
 
@@ -27,10 +27,10 @@ def scramble(x: Any) -> Any:
     return x ^ (x >> np.uint64(31))
 
 
-_scramble = kernel(scramble)
+_scramble = part(scramble)
 
 
-@kernel(inline="always")
+@kernel(allocates=False)
 def draw(seed, a, b):
     """Return a number in [0, 1) that depends on the seed and two whole numbers only."""
     x = (
@@ -91,6 +91,17 @@ def fingerprints_of_groups(X: Any, groups: Any, n_threads: int = 1) -> Fingerpri
     out = np.zeros(int(groups.max()) + 1, np.uint64)
     np.add.at(out, groups[distinct], row[distinct])  # distinct rows: one of weight 2 is the row twice
     return out
+
+
+def fingerprints_with_targets(X: Any, y: Any) -> Fingerprints:
+    """Return a number per row, the same for rows with equal inputs and targets."""
+    targets = np.reshape(y, (len(y), -1)).astype(float)
+    return fingerprints(X) + hash_entries(targets, X.shape[1] + np.arange(targets.shape[1])).sum(axis=1)
+
+
+def signature(X: Any, y: Any) -> int:
+    """Return a number that tells sets of rows with their targets apart; their order does not matter."""
+    return int(scramble(fingerprints_with_targets(X, y)).sum())
 
 
 def hash_entries(values: Any, column: Any) -> Fingerprints:

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from convexboost.kernels.compiling import kernel
+from convexboost.core.compiling import kernel
 
 #: Rows handled together: their gradients stay in the cache while all features are visited.
 BLOCK = 512

@@ -7,6 +7,7 @@ inside joblib, and the number of threads cannot change a result because each chu
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cache
@@ -20,9 +21,15 @@ MIN_OPERATIONS = 1_000_000
 PER_THREAD = 2
 
 
-@cache
 def n_cores() -> int:
-    """Return the number of cores that this process may use, asked for once: the answer takes a while."""
+    """Return the number of cores that this process may use now."""
+    affinity = len(os.sched_getaffinity(0)) if sys.platform == "linux" else 0
+    return _n_cores(affinity, os.environ.get("LOKY_MAX_CPU_COUNT"))
+
+
+@cache
+def _n_cores(affinity: int, limit: str | None) -> int:
+    """Ask joblib once for each answer of the system: it takes a while.  Containers keep their limits."""
     return int(joblib.cpu_count())
 
 

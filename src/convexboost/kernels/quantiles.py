@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from convexboost.kernels.compiling import kernel
+from convexboost.core.compiling import kernel
 
 
 @kernel

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from convexboost.core.compiling import kernel
 from convexboost.core.space import Array
 from convexboost.kernels import parallel
-from convexboost.kernels.compiling import kernel
 
 #: Bits of a weight, at most: sample weights that are whole multiples of each other stay so, although they
 #: have been divided by their sum, with a rounding error.

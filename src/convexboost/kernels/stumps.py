@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from convexboost.core.compiling import kernel
 from convexboost.core.tolerances import BETTER, NOTHING, ROUNDING
-from convexboost.kernels.compiling import kernel
 
 VECTOR, CLASS, SIGN = 0, 1, 2
 LEFT, RIGHT, MISSING = 0, 1, 2

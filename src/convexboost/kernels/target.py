@@ -1,10 +1,17 @@
 """The vector Δ that trees are grown on: its update, and its rows in whole numbers."""
 
+from __future__ import annotations
+
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from convexboost.kernels.compiling import kernel
+from convexboost.core.compiling import kernel
+from convexboost.core.space import Array
+
+index = np.uint64
+ZERO, ONE = index(0), index(1)
 
 
 class Update(NamedTuple):
@@ -17,7 +24,7 @@ class Update(NamedTuple):
     G: Any  #: float64, as D
 
 
-@kernel
+@kernel(allocates=False)
 def update_target(D, update, start, stop):
     """Update rows start … stop − 1."""
     factor, leaf, table, scale, G = update
@@ -27,24 +34,25 @@ def update_target(D, update, start, stop):
             D[i, k] = factor * (D[i, k] - table[out, k]) + scale * G[i, k]
 
 
-@kernel(inline="always")
-def _quantise(D, counts, weight, scale, out, K):
-    for i in range(np.uint64(len(D))):
-        out[i, 0] = counts[i]
-        factor = scale if len(weight) == 0 else scale * weight[i]
-        times = counts[i] if len(weight) == 0 else np.int32(1)
-        for k in range(np.uint64(K)):
-            out[i, np.uint64(1) + k] = times * np.int32(np.rint(D[i, k] * factor))
-
-
-@kernel
-def quantise(D, counts, weight, scale, out):
+def quantise(D: Array, counts: Any, weight: Array, scale: float, out: NDArray[np.int32]) -> None:
     """Write weight and, behind it, weight · scale · D in whole numbers.
 
     `counts` are the weights in whole numbers.  Where they are exact, `weight` is empty and a row with weight
     2 is exactly the row twice.
     """
-    if D.shape[1] == 1:
-        _quantise(D, counts, weight, scale, out, 1)
-    else:
-        _quantise(D, counts, weight, scale, out, D.shape[1])
+    _quantise(D[:, 0] if D.shape[1] == 1 else D, counts, weight, scale, out)
+
+
+@kernel(allocates=False)
+def _quantise(D, counts, weight, scale, out):
+    """Do so; where there is one output, D is a vector."""
+    is_exact = len(weight) == 0
+    for i in range(index(len(D))):
+        count = counts[i]
+        factor, times = (scale, count) if is_exact else (scale * weight[i], np.int32(1))
+        out[i, ZERO] = count
+        if D.ndim == 1:
+            out[i, ONE] = times * np.int32(np.rint(D[i] * factor))
+        else:
+            for k in range(index(D.shape[1])):
+                out[i, ONE + k] = times * np.int32(np.rint(D[i, k] * factor))

@@ -72,9 +72,10 @@ class Column:
         assert self.category_codes is not None
         if len(self.categories) == 0:
             return np.full(len(values), self.n_bins, np.uint8)
-        index = np.searchsorted(self.categories, values).clip(max=len(self.categories) - 1)
-        known = self.categories[index] == values
-        return np.where(known, self.category_codes[index], self.n_bins).astype(np.uint8)
+        index = np.minimum(self.categories.searchsorted(values), len(self.categories) - 1)
+        codes = self.category_codes[index]
+        codes[self.categories[index] != values] = self.n_bins
+        return codes
 
     def search(self, table: Array) -> tuple[Array, Array]:
         """Return cuts, and the rows of a table over the bins in their order: a category lies between two."""
@@ -236,9 +237,16 @@ class BinMapper(Mapper):
         """First row of each feature in a table over all bins, the missing one included."""
         return np.cumsum([0] + [column.n_bins + 1 for column in self.columns])
 
+    @cached_property
+    def _merged_columns(self) -> set[int]:
+        """The columns that `warn_of_merged_levels` has looked at: members of a fit share a mapper."""
+        return set()
+
     def warn_of_merged_levels(self, columns: Iterable[int]) -> None:
-        """Warn where levels share a bin although the user did not ask for few bins."""
-        for j in columns:
+        """Warn where levels share a bin although the user did not ask for few bins; once per column."""
+        new = set(columns) - self._merged_columns
+        self._merged_columns.update(new)
+        for j in sorted(new):
             n_levels, n_bins = self.columns[j].n_categories, self.columns[j].n_bins
             if n_levels > MAX_BINS:
                 warnings.warn(

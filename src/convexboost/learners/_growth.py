@@ -14,18 +14,20 @@ from convexboost.core.sums import ExactSum
 from convexboost.core.text import brief
 from convexboost.core.tolerances import BETTER
 from convexboost.kernels import parallel
-from convexboost.kernels.trees import (
+from convexboost.kernels.trees.data import (
+    BEGIN,
+    END,
     LARGEST,
+    SLOT,
+    SPLIT,
     Features,
+    Nodes,
     Room,
     Rows,
     Rules,
-    add_histogram,
-    divide,
-    grow,
-    partition,
-    root,
 )
+from convexboost.kernels.trees.growth import divide, grow, partition
+from convexboost.kernels.trees.histograms import add_part
 
 #: Nodes whose histogram takes more additions than this are shared out between threads.
 THREADED = 2e6
@@ -101,51 +103,52 @@ class Growth:
     """A tree in the making.  The kernel splits small nodes; large ones are split here, on several threads."""
 
     def __init__(self, features: Features, rows: Rows, rules: Rules, room: Room, n_threads: int) -> None:
-        self.operations = features.codes.shape[1] * rows.values.shape[1]  #: for each row of a histogram
+        #: for each row of a histogram
+        self.operations = features.codes.shape[1] * len(room.total)
         if n_threads > 1:
             rules = rules._replace(max_rows=max(THREADED / self.operations, float(rules.few)))
         self.features, self.rows, self.rules = features, rows, rules
         self.room, self.n_threads = room, n_threads
-        self.nodes, self.masks = root(len(rows.order), rules.max_leaves)
+        self.nodes = Nodes.root(len(rows.order), rules.max_leaves)
 
-    def run(self) -> tuple[Any, NDArray[np.uint64]]:
-        """Split the best leaf until the rules forbid it; return the nodes and their masks."""
-        nodes, rules, n_nodes, new = self.nodes, self.rules, 1, 0
+    def run(self) -> Nodes:
+        """Split the best leaf until the rules forbid it; return the nodes."""
+        numbers, rules, n_nodes, new = self.nodes.numbers, self.rules, 1, 0
         while True:
-            n_rows, n_leaves = nodes["end"][new] - nodes["begin"][new], (n_nodes + 1) // 2
+            n_rows, n_leaves = numbers[new, END] - numbers[new, BEGIN], (n_nodes + 1) // 2
             if n_rows > rules.max_rows and n_leaves < rules.max_leaves:
                 self._add_histogram(new)
-            n_nodes, large = grow(self.features, self.rows, nodes, self.masks, self.room, rules, n_nodes, new)
+            n_nodes, large = grow(self.features, self.rows, self.nodes, self.room, rules, n_nodes, new)
             if large < 0:
-                return nodes[:n_nodes], self.masks[:n_nodes]
-            feature = self.features.numbers[nodes["split"][large]]
-            new = divide(nodes, large, n_nodes, self._partition(large, feature), feature, rules.few)
+                return Nodes(*(column[:n_nodes] for column in self.nodes))
+            feature = self.features.numbers[numbers[large, SPLIT]]
+            new = divide(numbers, large, n_nodes, self._partition(large, feature), feature, rules.few)
             n_nodes += 2
 
     def _add_histogram(self, node: int) -> None:
         """Make the histogram of a large node, in parts: sums of whole numbers can be taken in any order."""
-        begin, end = self.nodes["begin"][node], self.nodes["end"][node]
-        found: list[NDArray[np.int32]] = []
+        begin, end, slot = (int(self.nodes.numbers[node, k]) for k in (BEGIN, END, SLOT))
+        found: list[NDArray[Any]] = []
 
         def task(start: int, stop: int) -> None:
-            out = np.zeros(self.room.hists.shape[1:], np.int32)
-            add_histogram(self.features, self.rows, begin + start, begin + stop, out)
+            out = np.zeros_like(self.room.hists[slot])
+            add_part(self.features, self.rows, begin + start, begin + stop, out)
             found.append(out)
 
         parallel.run(task, end - begin, float(end - begin) * self.operations, self.n_threads)
-        hist = self.room.hists[self.nodes["slot"][node]]
+        hist = self.room.hists[slot]
         hist[:] = found[0]
         for more in found[1:]:
             hist += more
 
     def _partition(self, node: int, feature: int) -> int:
         """Put the rows of a node that go left before the others; return where the others begin."""
-        begin, end, order = self.nodes["begin"][node], self.nodes["end"][node], self.rows.order
+        begin, end, order = *(int(self.nodes.numbers[node, k]) for k in (BEGIN, END)), self.rows.order
         counts: dict[int, tuple[int, int]] = {}
 
         def task(start: int, stop: int) -> None:
             first, last = begin + start, begin + stop
-            count = partition(self.features.columns[feature], self.rows, first, last, self.masks[node])
+            count = partition(self.features.columns[feature], self.rows, first, last, self.nodes.masks[node])
             counts[first] = (count, last - first - count)
 
         parallel.run(task, end - begin, 4.0 * float(end - begin), self.n_threads)

@@ -94,6 +94,10 @@ class Learner(Parameters, ABC):
 
         """
 
+    def mapper(self, X: Any, space: FunctionSpace, categorical: Any = None, n_threads: int = 1) -> Mapper:
+        """Return the mapper that `bind` would make; a learner may have a shorter way to it."""
+        return self.bind(X, space, categorical, n_threads).mapper
+
     def settled(self, task: str, n_outputs: int) -> Self:
         """Return the learner with its own "auto" parameters settled.
 

@@ -208,7 +208,7 @@ class RowMapper(Mapper):
         """Return the bins of the columns, and the levels of the statistics with their numbers."""
         bins, found = self.bins.to_plain(), self.statistics
         arrays = {
-            "statistic_sources": np.array([s.source for s in found], np.int64),
+            "statistic_sources": self.sources[len(self.bins.columns) :],
             "levels": joined([s.levels for s in found], float),
             "level_values": joined([s.values for s in found], float),
             "level_ends": ends_of([s.levels for s in found]),

@@ -21,11 +21,21 @@ from convexboost.core.space import Array, FunctionSpace
 from convexboost.core.sums import ExactSum, total
 from convexboost.core.tolerances import ROUNDING
 from convexboost.kernels import parallel
-from convexboost.kernels.grown import read_tree
 from convexboost.kernels.hashing import Fingerprints, draw_rows, fingerprints_of_codes
 from convexboost.kernels.leaves import leaf_sums
 from convexboost.kernels.target import Update, quantise, update_target
-from convexboost.kernels.trees import LARGEST, Features, Room, Rows, Rules, n_columns, n_slots
+from convexboost.kernels.trees.data import (
+    LARGEST,
+    Features,
+    Nodes,
+    Room,
+    Rows,
+    Rules,
+    cells,
+    n_columns,
+    n_slots,
+)
+from convexboost.kernels.trees.growth import read_tree
 from convexboost.learners._dense import DenseTarget, RowSet
 from convexboost.learners._growth import Buffers, Growth, WholeWeights, power_above
 from convexboost.learners._monotone import means, nearest_monotone
@@ -62,10 +72,10 @@ class TreeSet(RowSet):
         self.usable = np.arange(mapper.n_columns) if usable is None else usable
         self.groups = groups  #: the number of each row's group, where rows are only drawn by whole groups
         self.n_bins, self.categorical = mapper.n_bins, mapper.categorical
-        #: what all rows count as: a row of weight 2 is two rows, but weights below 1 on average are shares
-        self.n_rows = max(space.total, float(space.n_samples))
+        self.n_rows = space.n_rows
         self.monotone = learner.signs(np.asarray(mapper.bins.categorical, bool), names)
         self._has_monotone = bool(self.monotone.any())
+        self._has_categories = bool(self.categorical[self.usable].any())
         self.weights = WholeWeights.of(space)
         self.buffers = Buffers()
         self._last_room: tuple[tuple[int, int, int], Room] | None = None
@@ -82,8 +92,9 @@ class TreeSet(RowSet):
                 f"most {MAX_HISTOGRAMS / 2**30:.0f}): lower one of them, or use learner='stump'"
             )
         bins = self.mapper.bins
-        told_apart = [statistic.source for statistic in self.mapper.statistics]
-        bins.warn_of_merged_levels(np.setdiff1d(self.usable[self.usable < len(bins.columns)], told_apart))
+        told_apart = self.mapper.sources[len(bins.columns) :]
+        merged = np.setdiff1d(self.usable[self.usable < len(bins.columns)], told_apart)
+        bins.warn_of_merged_levels(merged.tolist())
         return TreeTarget(self, np.zeros((self.space.n_samples, n_outputs)))
 
     def share_out(self, task: Callable[[int, int], object], size: int, operations: float) -> None:
@@ -99,23 +110,24 @@ class TreeSet(RowSet):
         values = self._whole_numbers(D, unit)
         rules = self._rules(norm / unit, float(self.learner.min_split_gain) / unit / unit, order, seed)
         slots = n_slots(len(order), rules.max_leaves, self.least_few)
-        room = self._room(slots, len(features.numbers) << int(features.shift), values.shape[1])
-        rows = Rows(values, order, self.buffers.take("spare", (len(D),)))
-        nodes, masks = Growth(features, rows, rules, room, self.inputs.n_threads).run()
-        return self._finish(D, norm, rows.order, nodes, masks)
+        room = self._room(slots, len(features.numbers) << int(features.shift), D.shape[1])
+        rows = Rows(cells(values), order, self.buffers.take("spare", (len(D),)))
+        nodes = Growth(features, rows, rules, room, self.inputs.n_threads).run()
+        return self._finish(D, norm, rows.order, nodes)
 
     @property
     def max_leaves(self) -> int:
         """Return how many leaves a tree may have."""
         return min(self.learner.n_leaves, self.space.n_samples)
 
-    def _room(self, n_slots: int, n_bins: int, width: int) -> Room:
+    def _room(self, n_slots: int, n_bins: int, n_outputs: int) -> Room:
         """Return where the splits of a tree are searched: the same place as for the last one, if it fits."""
-        key = n_slots, n_bins, width
+        has_tables = self.learner.splits != "random" or self._has_categories
+        key = n_slots, n_bins, n_outputs
         if self._last_room is None or self._last_room[0] != key:
             self._last_room = None  # its memory is free before there is a new one
             draws = self.learner.splits in ("random", "mixed")
-            self._last_room = key, Room.of(*key, FEW_IF_RANDOM if draws else FEW)
+            self._last_room = key, Room.of(*key, FEW_IF_RANDOM if draws else FEW, has_tables)
         return self._last_room[1]
 
     @property
@@ -124,11 +136,13 @@ class TreeSet(RowSet):
         return FEW_IF_RANDOM if self.learner.splits == "random" else FEW
 
     def _draw_seed(self, rng: np.random.Generator) -> int | None:
-        """Return the seed of a tree's cuts, None for the best ones."""
+        """Return the seed of a tree's cuts, −1 for the best ones; None where all trees have those."""
         splits = self.learner.splits
+        if splits == "best":
+            return None
         is_random = splits == "random" or (splits == "mixed" and rng.random() < RANDOM_SHARE)
         # This is rng.integers(2**63), which takes several times as long.
-        return int(rng.bit_generator.random_raw()) >> 1 if is_random else None
+        return int(rng.bit_generator.random_raw()) >> 1 if is_random else -1
 
     def _rules(self, norm: float, min_gain: float, order: NDArray[np.int32], seed: int | None) -> Rules:
         """Return the limits of the learner for a tree on these rows; `norm` is ‖Δ‖ in whole numbers."""
@@ -146,9 +160,8 @@ class TreeSet(RowSet):
             l2=share * float(learner.reg_lambda) / rows_per_unit,
             category_l2=share * float(learner.cat_smooth) / rows_per_unit,
             tie=weights.rounding_of_means(norm),
-            is_random=seed is not None,
-            seed=seed or 0,
-            few=FEW if seed is None else FEW_IF_RANDOM,
+            seed=seed,
+            few=FEW_IF_RANDOM if seed is not None and seed >= 0 else FEW,
         )
 
     def _whole_numbers(self, D: Array, unit: float) -> NDArray[np.int32]:
@@ -183,10 +196,11 @@ class TreeSet(RowSet):
         codes = self.inputs.codes
         if len(numbers) < codes.shape[1]:
             codes = np.ascontiguousarray(codes[:, numbers])
-        n_bins, kinds = self.n_bins[numbers], self.categorical[numbers]
+        n_bins = self.n_bins[numbers]
         signs = np.append(self.monotone, np.zeros(len(self.mapper.statistics), np.int64))[numbers]
         shift = np.uint64(int(n_bins.max() - 1).bit_length())
-        return Features(codes, self.inputs.columns, numbers, n_bins, kinds, signs, shift)
+        categorical = self.categorical[numbers] if self._has_categories else None
+        return Features(codes, self.inputs.columns, numbers, n_bins, categorical, signs, shift)
 
     def _draw_rows(self, D: Array, norm: float, rng: np.random.Generator) -> NDArray[np.int32]:
         """Return the rows that a tree is grown on, in their order; whole groups where there are groups.
@@ -213,21 +227,23 @@ class TreeSet(RowSet):
         return out
 
     def _finish(
-        self, D: Array, norm: float, order: NDArray[np.int32], nodes: Any, masks: NDArray[np.uint64]
+        self, D: Array, norm: float, order: NDArray[np.int32], nodes: Nodes
     ) -> tuple[TreeFunction, Array]:
         """Return the tree with the best leaf values for all rows, and the sums in its leaves."""
-        feature, child, leaf_of_node = (np.empty(len(nodes), np.int32) for _ in range(3))
+        feature, child, leaf_of_node = np.empty((3, len(nodes.gains)), np.int32)
         leaves = np.empty(len(D), np.int32)
-        n_leaves = read_tree(nodes, order, feature, child, leaf_of_node, leaves)
+        n_leaves = read_tree(nodes.numbers, order, feature, child, leaf_of_node, leaves)
         values = np.empty((n_leaves, D.shape[1]))
         monotone = self.monotone if self._has_monotone else None
-        tree = TreeFunction(feature, child, masks.copy(), leaf_of_node, values, monotone)
+        tree = TreeFunction(feature, child, nodes.masks.copy(), leaf_of_node, values, monotone)
         if len(order) == len(D):
             self.inputs.remember(tree, leaves)
         sums = leaf_sums(D, self.space, self.inputs.leaves(tree), n_leaves, norm, self.inputs.n_threads)
         mass = sums[:, 0] + self.learner.reg_lambda / self.n_rows
-        # Where all weights of a leaf were rounded to 0, its value is 0.
-        np.divide(sums[:, 1:], np.where(sums[:, 0] > 0.0, mass, np.inf)[:, None], out=values)
+        divisor = mass
+        if np.count_nonzero(sums[:, 0]) < n_leaves:  # all weights of a leaf were rounded to 0: its value is 0
+            divisor = np.where(sums[:, 0] > 0.0, mass, np.inf)
+        np.divide(sums[:, 1:], divisor[:, None], out=values)
         if monotone is not None:
             values[:] = nearest_monotone(tree, values, means(values.copy(), mass))
         return tree, sums

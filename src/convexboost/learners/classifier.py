@@ -54,7 +54,7 @@ class ClassifierSet(EstimatorSet):
         estimator = seeded(clone(self.estimator), rng)
         weight = (self.space.weight * importance)[weighty]
         # The learner's own penalty, if it has one, sees weights of the usual size.
-        weighted = FunctionSpace(weight / weight.sum(), self.space.total)
+        weighted = FunctionSpace(weight / weight.sum(), self.space.total, rows=self.space.n_rows)
         return Classification(
             fit_weighted(estimator, self.inputs.X[weighty], labels[weighty], weighted), n_outputs
         )

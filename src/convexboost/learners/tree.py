@@ -200,6 +200,12 @@ class Tree(Learner):
             signs[j] = -sign
         return signs
 
+    def mapper(self, X: Any, space: FunctionSpace, categorical: Any = None, n_threads: int = 1) -> RowMapper:
+        """Choose the bins of the columns."""
+        X = as_columns(X)
+        mask = categorical_mask(categorical, X.shape[1])
+        return RowMapper(BinMapper.fit(X, space, self.max_bins, mask, n_threads))
+
     def bind(
         self,
         X: Any,
@@ -220,8 +226,7 @@ class Tree(Learner):
         """
         X = as_columns(X)
         if mapper is None:
-            mask = categorical_mask(categorical, X.shape[1])
-            mapper = RowMapper(BinMapper.fit(X, space, self.max_bins, mask, n_threads))
+            mapper = self.mapper(X, space, categorical, n_threads)
         if targets is None:
             return TreeSet(self, mapper, mapper.encode(X, n_threads), space, groups, names)
         mapper, inputs, usable = mapper.with_statistics(X, targets, space, self.max_bins, n_threads, groups)

@@ -22,6 +22,7 @@ from convexboost.core.tolerances import KINK
 from convexboost.losses._custom import as_loss, can_be_loss
 from convexboost.losses._loss import Loss, RowLoss, is_positive
 from convexboost.losses._objective import BoundLoss
+from convexboost.losses._pieces import Pieces
 
 Evaluation = tuple[Any, Array]
 
@@ -67,8 +68,6 @@ class Operation(ABC):
         """Return a multiple of the whole."""
         return combine(Multiple(factor), (combine(self, parts),))
 
-    #: Whether the whole has the minimisers of its only part.
-    keeps_minimisers: ClassVar[bool] = False
     #: Whether it is a sum.
     adds: ClassVar[bool] = False
     #: Whether the scores of its part are others than those of the model.
@@ -77,6 +76,10 @@ class Operation(ABC):
     def sharp(self) -> Operation:
         """Return the operation without tolerance for ties."""
         return self
+
+    def of_rows(self, terms: tuple[RowLoss, ...]) -> RowExpression:
+        """Apply it to row losses."""
+        return RowExpression(self, terms)
 
 
 @dataclass(frozen=True)
@@ -126,7 +129,9 @@ class Multiple(Operation):
 
     factor: float
 
-    keeps_minimisers: ClassVar[bool] = True
+    def of_rows(self, terms: tuple[RowLoss, ...]) -> RowExpression:
+        """Keep the formulas of the row loss."""
+        return MultipleOfRows(self, terms)
 
     def through(self, F: Array, parts: Sequence[Callable[[Array], Evaluation]]) -> Evaluation:
         """Multiply."""
@@ -341,17 +346,6 @@ class RowExpression(_Expression, RowLoss):
         """Return whether all terms are."""
         return all(term.thread_safe for term in self.terms)
 
-    @property
-    def has_best_shifts(self) -> bool:  # type: ignore[override]
-        """Return whether it is a multiple of a loss that has them; other expressions are searched."""
-        return self.operation.keeps_minimisers and self.terms[0].has_best_shifts
-
-    def best_shifts(self, F: Array, y: Any, weight: Array, leaf: Any, n_leaves: int) -> Array:
-        """Return those of the loss that this is a multiple of."""
-        if not self.has_best_shifts:
-            return super().best_shifts(F, y, weight, leaf, n_leaves)
-        return self.terms[0].best_shifts(F, y, weight, leaf, n_leaves)
-
     def check(self, y: Any) -> None:
         """Ask every term."""
         for term in self.terms:
@@ -369,6 +363,95 @@ class RowExpression(_Expression, RowLoss):
         """Combine those of the terms."""
         n_outputs = self.operation.inner_outputs(n_outputs)
         return self.operation.constants([term.constants(n_outputs) for term in self.terms])
+
+
+@dataclass(frozen=True, repr=False)
+class MultipleOfRows(RowExpression):
+    """factor · l, with all formulas of l.
+
+    Sums have none: second derivatives come from the gradient, and that of a sum does not tell those of its
+    terms.
+    """
+
+    operation: Multiple
+
+    @property
+    def couples_outputs(self) -> bool:  # type: ignore[override]
+        """Return whether the loss does."""
+        return self.terms[0].couples_outputs
+
+    @property
+    def newton_steps(self) -> float:  # type: ignore[override]
+        """Return those of the loss: |l‴| ≤ l″ holds for a multiple too."""
+        return self.terms[0].newton_steps
+
+    @property
+    def recalibrates(self) -> bool:  # type: ignore[override]
+        """Return whether the loss does."""
+        return self.terms[0].recalibrates
+
+    @property
+    def has_best_constant(self) -> bool:  # type: ignore[override]
+        """Return whether the loss has a formula."""
+        return self.terms[0].has_best_constant
+
+    def best_constant(self, y: Any, n_outputs: int, space: FunctionSpace) -> Array:
+        """Return that of the loss."""
+        return self.terms[0].best_constant(y, n_outputs, space)
+
+    @property
+    def has_best_shifts(self) -> bool:  # type: ignore[override]
+        """Return whether the loss has a formula."""
+        return self.terms[0].has_best_shifts
+
+    def best_shifts(self, F: Array, y: Any, weight: Array, leaf: Any, n_leaves: int) -> Array:
+        """Return those of the loss."""
+        return self.terms[0].best_shifts(F, y, weight, leaf, n_leaves)
+
+    @property
+    def has_curvatures(self) -> bool:  # type: ignore[override]
+        """Return whether the loss has a formula."""
+        return self.terms[0].has_curvatures
+
+    def curvatures(self, y: Any, G: Array) -> Array:
+        """Multiply those of the loss."""
+        factor = self.operation.factor
+        return factor * self.terms[0].curvatures(y, G / factor)
+
+    @property
+    def has_prox(self) -> bool:  # type: ignore[override]
+        """Return whether the loss has a formula."""
+        return self.terms[0].has_prox
+
+    def prox(self, F: Array, y: Any, size: float) -> Array:
+        """Return that of the loss, with the multiple of the size."""
+        return self.terms[0].prox(F, y, self.operation.factor * size)
+
+    @property
+    def has_support(self) -> bool:  # type: ignore[override]
+        """Return whether the loss has a formula."""
+        return self.terms[0].has_support
+
+    def support(self, U: Array, F: Array, y: Any) -> tuple[Array, Array]:
+        """(a l)*(u) = a l*(u/a)."""
+        factor = self.operation.factor
+        slopes, values = self.terms[0].support(U / factor, F, y)
+        return factor * slopes, factor * values
+
+    @property
+    def has_pieces(self) -> bool:  # type: ignore[override]
+        """Return whether the loss has them."""
+        return self.terms[0].has_pieces
+
+    def pieces(self, y: Any, n_outputs: int, space: FunctionSpace) -> Pieces:
+        """Multiply those of the loss."""
+        factor, pieces = self.operation.factor, self.terms[0].pieces(y, n_outputs, space)
+        return replace(
+            pieces,
+            constant=factor * pieces.constant,
+            linear=factor * pieces.linear,
+            weight=factor * pieces.weight,
+        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -513,7 +596,7 @@ def combine(operation: Operation, terms: Sequence[Loss]) -> RowExpression | Expr
         raise ValueError(f"a ridge term can only be added, got {operation.code(terms)}")
     _task(terms)
     rows = tuple(row for row in (term.as_rows() for term in terms) if row is not None)
-    return RowExpression(operation, rows) if len(rows) == len(terms) else Expression(operation, tuple(terms))
+    return operation.of_rows(rows) if len(rows) == len(terms) else Expression(operation, tuple(terms))
 
 
 def _task(terms: Sequence[Loss]) -> str:

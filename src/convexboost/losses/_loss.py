@@ -224,6 +224,9 @@ class RowLoss(Loss):
     #: How many Newton steps the leaf refit takes at once, 1 to 2: they are shortened, so R cannot rise.
     newton_steps: float = 1.0
 
+    #: Whether rows that were held out correct the constant of a model, where there are `best_shifts`.
+    recalibrates: bool = False
+
     #: The methods that say which function it is.
     defining: ClassVar[tuple[str, ...]] = ("evaluate",)
 

@@ -104,6 +104,12 @@ class BoundLoss(ABC):
         return self.by_rows is not None and self.by_rows.loss.has_pieces
 
     @property
+    def recalibrates(self) -> bool:
+        """Return whether rows that were held out correct the constant of a model, by `best_shift`."""
+        loss = None if self.by_rows is None else self.by_rows.loss
+        return loss is not None and loss.recalibrates and loss.has_best_shifts
+
+    @property
     def thread_safe(self) -> bool:
         """Return whether several threads may evaluate `parts` of it at once."""
         return self.by_rows is not None and self.by_rows.loss.thread_safe
@@ -192,6 +198,10 @@ class BoundLoss(ABC):
     def pieces(self) -> Pieces:
         """Return R as a piecewise linear function, where `has_pieces`."""
         raise NotImplementedError("the objective is not piecewise linear")
+
+    def best_shift(self, F: Array) -> Array:
+        """Return the constant to add to all scores that lowers R most, where it `recalibrates`."""
+        raise NotImplementedError("there is no formula for the best shift")
 
     # -- its smallest values ---------------------------------------------------------------------------
 
@@ -327,6 +337,11 @@ class Pointwise(BoundLoss):
     def pieces(self) -> Pieces:
         """Return the loss's pieces."""
         return self.loss.pieces(self.y, self.n_outputs, self.space)
+
+    def best_shift(self, F: Array) -> Array:
+        """Return the loss's best shift of all rows."""
+        one = np.zeros(len(F), np.int64)
+        return self.loss.best_shifts(F, self.y, self.space.weight, one, 1)[0]
 
     def start(self) -> Array:
         """Return the best constant, by the loss's formula if it has one."""

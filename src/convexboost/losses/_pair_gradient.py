@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from convexboost.core.compiling import kernel
 from convexboost.core.gradients import BinnedRows, Gradient
 from convexboost.core.space import Array, Codes, FunctionSpace
 from convexboost.kernels import parallel
-from convexboost.kernels.compiling import kernel
 from convexboost.kernels.histogram import BLOCK, DenseBins
 
 

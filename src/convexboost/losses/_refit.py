@@ -53,7 +53,7 @@ EVALUATIONS = 8
 FLAT = 1e-9
 
 
-@dataclass(frozen=True)
+@dataclass
 class Leaves:
     """The leaves of a direction, and the scores at which they are refitted."""
 

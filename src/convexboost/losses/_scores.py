@@ -227,7 +227,7 @@ class LocalScores:
             rows = slice(start, start + BLOCK)
             least = np.abs(gradient.rows(rows)) / (2.0 * self.objective.envelope)
             far += weight[rows] @ (np.abs(smooth.values[rows]) > least)
-            if unit * far.max() >= LEFT:
+            if unit * max(far.tolist()) >= LEFT:
                 return True
         return False
 

@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from convexboost.core.compiling import kernel
 from convexboost.core.gradients import Gradient
 from convexboost.core.protocols import Constants
 from convexboost.core.space import Array, FunctionSpace
 from convexboost.core.tolerances import KINK
 from convexboost.kernels import parallel
-from convexboost.kernels.compiling import kernel
 from convexboost.losses._leaves import leaf_quantiles, residual_sign, weighted_quantile
 from convexboost.losses._loss import RowLoss
 from convexboost.losses._pieces import Pieces
@@ -51,6 +51,7 @@ class TwoSlopes(RowLoss):
 
     task: ClassVar[str] = "regression"
     has_best_constant = has_best_shifts = has_prox = has_support = has_pieces = True
+    recalibrates = True
     quantile: float  #: the minimiser, −a/(b − a)
 
     @property
@@ -99,7 +100,7 @@ class TwoSlopes(RowLoss):
     def prox(self, F: Array, y: Any, size: float) -> Array:
         """Move towards y, by at most `size` times the slope."""
         below, above = self.slopes
-        return F - (F - y).clip(size * below, size * above)
+        return F - np.minimum(np.maximum(F - y, size * below), size * above)
 
     def support(self, U: Array, F: Array, y: Any) -> tuple[Array, Array]:
         """Slopes lie in [a, b], and l*(u) = ⟨u, y⟩."""

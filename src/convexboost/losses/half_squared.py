@@ -5,33 +5,29 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from convexboost.core.compiling import kernel
 from convexboost.core.gradients import Gradient
 from convexboost.core.protocols import Constants
 from convexboost.core.space import Array, FunctionSpace
 from convexboost.core.sums import total
 from convexboost.kernels import parallel
-from convexboost.kernels.compiling import kernel
 from convexboost.losses._leaves import leaf_means
 from convexboost.losses._loss import RowLoss
 from convexboost.losses._scores import Lookup
 
 
-@kernel(inline="always")
-def _sweep_of(F: Any, y: Any, codes: Any, table: Any, G: Any, start: Any, stop: Any, K: Any) -> None:
+@kernel(allocates=False)
+def _sweep(F: Any, y: Any, codes: Any, table: Any, G: Any, start: Any, stop: Any) -> None:
+    """Add table[codes] to F; G = F − y.  One output is a vector: the compiler removes the loop."""
     for n in range(np.uint64(start), np.uint64(stop)):
         c = np.uint64(codes[n])
-        for k in range(np.uint64(K)):
-            f = F[n, k] + table[c, k]
-            F[n, k], G[n, k] = f, f - y[n, k]
-
-
-@kernel
-def _sweep(F: Any, y: Any, codes: Any, table: Any, G: Any, start: Any, stop: Any) -> None:
-    """Add table[codes] to F; G = F − y.  One output is passed as a literal: the compiler removes the loop."""
-    if F.shape[1] == 1:
-        _sweep_of(F, y, codes, table, G, start, stop, 1)
-    else:
-        _sweep_of(F, y, codes, table, G, start, stop, F.shape[1])
+        if F.ndim == 1:
+            f = F[n] + table[c]
+            F[n], G[n] = f, f - y[n]
+        else:
+            for k in range(np.uint64(F.shape[1])):
+                f = F[n, k] + table[c, k]
+                F[n, k], G[n, k] = f, f - y[n, k]
 
 
 @dataclass(frozen=True)
@@ -64,10 +60,12 @@ class HalfSquared(RowLoss):
         if lookup is None:
             return super().advance(F, y, space, None, before, n_threads)
         G, squares = np.empty(F.shape), []
+        codes, table = lookup
+        vectors = (F[:, 0], y[:, 0], codes, table[:, 0], G[:, 0]) if F.shape[1] == 1 else None
 
         def task(start: int, stop: int) -> None:
             rows = slice(start, stop)
-            _sweep(F, y, *lookup, G, start, stop)
+            _sweep(*(vectors or (F, y, codes, table, G)), start, stop)
             squares.append(space.part(rows).exact_inner(G[rows], G[rows]))
 
         parallel.run(task, len(F), 2 * F.size, n_threads)

@@ -36,6 +36,7 @@ class Quantiles(RowLoss):
     task: ClassVar[str] = "regression"
     one_target = True
     has_link = has_best_constant = has_best_shifts = has_prox = has_support = has_pieces = True
+    recalibrates = True
 
     def __post_init__(self) -> None:
         given = self.quantiles

@@ -207,16 +207,10 @@ def verdicts(results: Results) -> list[Verdict]:
     return [
         verdict(
             "The algorithm will always select h* such that h*(x₂) = 0 when projecting gradients from the "
-            "example objective …",
+            "example objective, giving a final function with perfect performance on x₁ and arbitrarily poor "
+            "unchanged performance on x₂.",
             never_moves(naive, "a₂ = 1"),
             never_moves(_key("naive", NO_TIES), "a₂ = 0.9"),
-            source="Section 4.1",
-            note="The subgradient at a kink is taken as +a: with 0 there, a step that hits the kink exactly "
-            "lets the naive algorithm escape.",
-        ),
-        verdict(
-            "… giving a final function with perfect performance on x₁ and arbitrarily poor unchanged "
-            "performance on x₂.",
             Comparison(
                 "|f(x₁)| at the end of naive",
                 fact(naive, "|f(x₁)|"),
@@ -227,6 +221,8 @@ def verdicts(results: Results) -> list[Verdict]:
             Comparison("from f₀ = 1: f(x₂) at the end of naive", fact(naive, "f(x₂)"), "=", 1.0),
             Comparison("from f₀ = 10: f(x₂) at the end of naive", fact(far, "f(x₂)"), "=", FAR),
             source="Section 4.1",
+            note="The subgradient at a kink is taken as +a: with 0 there, a step that hits the kink exactly "
+            "lets the naive algorithm escape.",
         ),
         verdict(
             "Even if the loss on training point x₂ is substantial, the naive algorithm will not correct it.",

@@ -25,6 +25,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 import re
 import signal
 import threading
@@ -213,13 +214,18 @@ class Study:
 
     def report(self, outcome: Outcome) -> list[Section]:
         """Return the sections of this study: claims, figures, runs, settings."""
-        verdicts = VerdictList(self.verdicts(outcome.results.complete))
-        found = [Section(self.title, [Text(self.intro), verdicts])]
+        verdicts = self.verdicts(outcome.results.complete)
+        counted, others = ([v for v in verdicts if v.counts is which] for which in (True, False))
+        found = [Section(self.title, [Text(self.intro), VerdictList(counted)])]
+        if others:
+            found.append(
+                Section("Our own questions and settings", [Text(OURS), VerdictList(others)], level=2)
+            )
         found += [replace(section, level=2) for section in self._figures(outcome)]
         files = Text(
             f"Every round of every run is in `data/{self.name}/` beside the report, one CSV file each."
         )
-        last: list[Block] = [_runs(self, outcome), files, _settings(self)]
+        last: list[Block] = [_runs(self, outcome), Text(_took(outcome)), files, _settings(self)]
         return [*found, Section("Runs and settings", last, level=2)]
 
     def _figures(self, outcome: Outcome) -> list[Section]:
@@ -240,6 +246,12 @@ class Study:
             write_atomically(folder / f"{key}.csv", curve.csv())
 
 
+OURS = """
+The same rules with choices that the paper does not make, and questions that follow from none of its
+sentences. None of these answers counts as the paper's.
+"""
+
+
 def _runs(study: Study, outcome: Outcome) -> Table:
     rows = []
     for unit in study.units:
@@ -251,6 +263,15 @@ def _runs(study: Study, outcome: Outcome) -> Table:
         rows.append((unit.title, last[0], last[1], last[3], state.seconds, words))
     columns = ("run", "weak learners", "gradients", "last objective", "seconds in all", "state")
     return Table(columns, rows)
+
+
+def _took(outcome: Outcome) -> str:
+    """Say how long the runs took, whenever they were made."""
+    seconds = [state.seconds for state in outcome.states.values() if state.words in (DONE, REUSED)]
+    return (
+        f"{len(seconds)} of {len(outcome.states)} runs are there. One after the other they took "
+        f"{sum(seconds) / 60:.1f} minutes on {os.cpu_count()} cores, beside whatever else ran there."
+    )
 
 
 def _settings(study: Study) -> Table:
@@ -309,9 +330,15 @@ def compose(
 
 
 def publish(study: Study, outcome: Outcome, folder: Path, command: str) -> Path:
-    """Write a study to a folder that is small enough to be kept with the code: README.md, PNG and CSV."""
+    """Write a study to a folder that is small enough to be kept with the code: README.md, PNG and CSV.
+
+    A page that is partial says so at its top.
+    """
     footer = {"command": f"`{command}`", "made": now()} | environment()
-    return write_markdown(study.report(outcome), folder, footer)
+    first, *others = study.report(outcome)
+    if warning := _warning([(study, outcome)], command):
+        first = replace(first, blocks=[Text(warning), *first.blocks])
+    return write_markdown([first, *others], folder, footer)
 
 
 def _warning(done: Sequence[tuple[Study, Outcome]], command: str) -> str:

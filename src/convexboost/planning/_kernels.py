@@ -22,26 +22,31 @@ def monotone_path(
     then up.  Empty if there is no way.
     """
     height, width = costs.shape[0], right - left + 1
-    turn = np.zeros((width, height), np.int64)  # by how much the row changes to the next column
-    value, onward = np.full(height, np.inf), np.empty(height)
-    value[bottom] = costs[bottom, right]
+    # Cheapest onward from each cell, the columns one after the other; with a border, so that no way leaves.
+    onward = np.full((width, height + 2 * reach), np.inf)
+    onward[-1, bottom + reach] = costs[bottom, right]
+    best = np.empty(height)
     for step in range(width - 2, -1, -1):
-        onward[:] = value
+        ahead, here = onward[step + 1], onward[step, reach : reach + height]
+        best[:] = ahead[reach : reach + height]
+        for shift in range(2 * reach + 1):  # outside, so that the rows can go several at a time
+            for row in range(height):
+                other = ahead[row + shift]
+                best[row] = other if other < best[row] else best[row]
         for row in range(height):
-            best, chosen = onward[row], 0
-            for k in range(1, reach + 1):
-                if row >= k and onward[row - k] < best:
-                    best, chosen = onward[row - k], -k
-                if row + k < height and onward[row + k] < best:
-                    best, chosen = onward[row + k], k
-            value[row], turn[step, row] = costs[row, left + step] + best, chosen
+            here[row] = costs[row, left + step] + best[row]
     cells = np.empty((width, 2), np.int64)
-    if value[top] == np.inf:
+    if onward[0, top + reach] == np.inf:
         return cells[:0]
     row = top
     for step in range(width):
         cells[step, 0], cells[step, 1] = row, left + step
-        row += turn[step, row]
+        if step < width - 1:
+            ahead, turn = onward[step + 1], 0
+            for k in range(1, reach + 1):
+                turn = -k if ahead[row + reach - k] < ahead[row + reach + turn] else turn
+                turn = k if ahead[row + reach + k] < ahead[row + reach + turn] else turn
+            row += turn
     return cells
 
 
@@ -51,45 +56,53 @@ def horizon_path(
 ) -> Cells:  # pragma: no cover
     """Find the cheapest walk of at most (or exactly) `steps` moves.
 
-    Value iteration over the moves that are left.  Ties: stop rather than go on, then the first move.
-    Empty if there is no walk.
+    Value iteration over the moves that are left.  `moves` are the four straight ones, and perhaps the four
+    diagonal ones.  Ties: stop rather than go on, then the first move.  Empty if there is no walk.
     """
     height, width = costs.shape
     cells = np.empty((steps + 1, 2), np.int64)
-    if np.abs(start - goal).max() > steps:  # else there are cells near enough to both, at all times
+    if np.abs(start - goal).max() > steps:
         return cells[:0]
-    choice = np.full((steps + 1, height, width), STOP, np.int8)
-    before = np.full((height + 2, width + 2), np.inf)  # with a border, so that no move leaves the grid
-    after = np.full((height + 2, width + 2), np.inf)
-    best = np.empty(width)
-    after[goal[0] + 1, goal[1] + 1] = costs[goal[0], goal[1]]
+    line = width + 2  # with a border that costs infinity, so that no move leaves the grid
+    cost = np.full((height + 2) * line, np.inf)
+    for row in range(height):
+        cost[(row + 1) * line + 1 : (row + 1) * line + 1 + width] = costs[row]
+    first, last = line + 1, height * line + width  # of the cells inside
+    end = (goal[0] + 1) * line + goal[1] + 1
+    value = np.empty((steps + 1, len(cost)))  # by the number of moves that are left
+    value[:, :first] = value[:, last + 1 :] = np.inf
+    value[0] = np.inf
+    value[0, end] = cost[end]
+    # The least of three is taken across first, then down: four comparisons instead of eight.
+    beside, across = np.full(len(cost), np.inf), np.full(len(cost), np.inf)
+    inside, middle, wide = cost[first : last + 1], beside[first : last + 1], across[1:-1]
+    diagonal = len(moves) > 4
     for left in range(1, steps + 1):
-        before, after = after, before
-        # Only cells that can still be reached from the start, and can reach the goal.
-        gone = steps - left
-        west = max(0, start[1] - gone, goal[1] - left)
-        east = min(width, start[1] + gone + 1, goal[1] + left + 1)
-        for row in range(
-            max(0, start[0] - gone, goal[0] - left), min(height, start[0] + gone + 1, goal[0] + left + 1)
-        ):
-            best[: east - west] = np.inf
-            if not exactly and row == goal[0] and west <= goal[1] < east:
-                best[goal[1] - west] = 0.0
-            chosen = choice[left, row, west:east]
-            for k in range(len(moves)):  # outside, so that the columns can go several at a time
-                shift = moves[k, 1] + 1
-                there = before[row + moves[k, 0] + 1, west + shift : east + shift]
-                for column in range(east - west):
-                    better = there[column] < best[column]
-                    best[column] = there[column] if better else best[column]
-                    chosen[column] = np.int8(k) if better else chosen[column]
-            after[row + 1, west + 1 : east + 1] = costs[row, west:east] + best[: east - west]
+        before, after = value[left - 1], value[left, first : last + 1]
+        west, here, east, narrow = before[:-2], before[1:-1], before[2:], beside[1:-1]
+        for i in range(len(narrow)):
+            w, h, e = west[i], here[i], east[i]
+            least = w if w < e else e
+            narrow[i] = least
+            wide[i] = least if least < h and diagonal else h
+        if not exactly:
+            beside[end] = 0.0 if beside[end] >= 0.0 else beside[end]
+        above, below = across[first - line : last + 1 - line], across[first + line : last + 1 + line]
+        for i in range(len(after)):
+            a, b, m = above[i], below[i], middle[i]
+            least = a if a < b else b
+            after[i] = inside[i] + (least if least < m else m)
     row, column = start
-    if after[row + 1, column + 1] == np.inf:
+    if value[steps, (row + 1) * line + column + 1] == np.inf:
         return cells[:0]
     for count in range(steps + 1):
         cells[count, 0], cells[count, 1] = row, column
-        chosen = choice[steps - count, row, column]
+        left, i = steps - count, (row + 1) * line + column + 1
+        best, chosen = 0.0 if i == end and not exactly else np.inf, STOP
+        for k in range(len(moves)):
+            onward = value[left - 1, i + moves[k, 0] * line + moves[k, 1]] if left > 0 else np.inf
+            if onward < best:
+                best, chosen = onward, k
         if chosen == STOP:
             return cells[: count + 1]
         row, column = row + moves[chosen, 0], column + moves[chosen, 1]

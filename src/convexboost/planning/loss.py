@@ -33,6 +33,7 @@ class Scene:
     losses: tuple[Array, ...]  #: ℓ_i at the rows
     counts: tuple[Array, ...]  #: how often each path visits the rows
     cells: NDArray[np.int64]  #: of the rows, numbered row after row of the map
+    row_of: NDArray[np.int64]  #: of each cell of the map; −1: none
 
     @classmethod
     def of(cls, map: Map, paths: Sequence[Path], planner: Planner, softness: float = 1.0) -> Scene:
@@ -43,7 +44,9 @@ class Scene:
         cells = np.flatnonzero(can)
         losses = (path_loss(path, map.shape, softness).ravel()[cells] for path in paths)
         counts = (path.counts(map.shape).ravel()[cells] for path in paths)
-        return cls(map, tuple(paths), tuple(losses), tuple(counts), cells)
+        row_of = np.full(map.shape, -1)
+        row_of.ravel()[cells] = np.arange(len(cells))
+        return cls(map, tuple(paths), tuple(losses), tuple(counts), cells, row_of)
 
     @property
     def features(self) -> Array:
@@ -55,8 +58,8 @@ class Scene:
         costs = costs - self.losses[i]
         grid = np.full(self.map.shape, np.inf)
         grid.ravel()[self.cells] = costs
-        found = planner.plan(grid, self.paths[i].start, self.paths[i].goal).counts(self.map.shape)
-        counts = found.ravel()[self.cells]
+        found = planner.plan(grid, self.paths[i].start, self.paths[i].goal).cells
+        counts = np.bincount(self.row_of[found[:, 0], found[:, 1]], minlength=len(self.cells)).astype(float)
         # A planner that is not exact may have missed that the demonstrated path is better.
         better = planner.is_exact or np.sum(costs * (counts - self.counts[i])) <= 0.0
         return counts if better else self.counts[i]

@@ -40,8 +40,9 @@ class MaxMarginPlanner(NamedParts, BaseEstimator):
         Which paths there are, and how the cheapest is found: `Monotone` (None means this one), `Horizon`, or
         `Dijkstra`, which has no guarantees.
     learner : str, learner or scikit-learn estimator, default="network"
-        The weak learner.  Only the cells on paths have a gradient that is not 0, so a learner that samples
-        rows sees few of them: ``Network(max_rows=20_000)`` is slower and better.
+        The weak learner.  Only the cells on paths have a gradient that is not 0; the network draws half of
+        the rows that it is trained on where the gradient is long.  ``Network(max_rows=6_000)`` is a little
+        slower and better.
     algorithm : str or Algorithm, default="residual"
         "naive", "repeated", "residual" (Algorithms 1, 2 and 3 of Grubb and Bagnell), "dual_averaging" or
         "error_feedback".

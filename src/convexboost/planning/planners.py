@@ -8,6 +8,7 @@ then the minimum over the set is a concave function of the costs and maximum mar
 from __future__ import annotations
 
 import math
+import operator
 from dataclasses import dataclass
 from functools import lru_cache
 from numbers import Integral, Real
@@ -253,14 +254,15 @@ def _checked(costs: Any, start: Any, goal: Any) -> tuple[Array, Cell, Cell]:
     costs = np.ascontiguousarray(costs, float)
     if costs.ndim != 2:
         raise ValueError(f"`costs` must have shape (height, width), got {costs.shape}")
-    if not (costs > -np.inf).all():  # NaN is not either
+    if not costs.min(initial=np.inf) > -np.inf:  # NaN is not either
         row, column = (int(i) for i in np.argwhere(~(costs > -np.inf))[0])
         raise ValueError(f"`costs` must be numbers or inf, got {costs[row, column]} in cell {(row, column)}")
     ends = []
     for parameter, cell in (("start", start), ("goal", goal)):
-        if np.shape(cell) != (2,) or not all(isinstance(i, Integral) for i in cell):
-            raise ValueError(f"`{parameter}` must be a row and a column, got {cell!r}")
-        row, column = int(cell[0]), int(cell[1])
+        try:
+            row, column = map(operator.index, cell)
+        except (TypeError, ValueError):
+            raise ValueError(f"`{parameter}` must be a row and a column, got {cell!r}") from None
         if not (0 <= row < costs.shape[0] and 0 <= column < costs.shape[1]):
             raise ValueError(f"`{parameter}` must lie on the map of shape {costs.shape}, got {(row, column)}")
         if costs[row, column] == np.inf:

@@ -10,6 +10,8 @@ from convexboost.paper import ranking
 from convexboost.paper.curve import spaced_rounds
 from convexboost.paper.ranking import RankingRuns
 from convexboost.paper.report.content import (
+    DOES_NOT_HOLD,
+    HOLDS,
     NOT_DECIDED,
     NOT_REPRODUCED,
     REPRODUCED,
@@ -62,7 +64,7 @@ def answers(results, plan=PLAN):
 
 
 def test_as_the_paper_says():
-    assert answers(as_the_paper_says()) == [REPRODUCED] * 5
+    assert answers(as_the_paper_says()) == [REPRODUCED] * 3 + [HOLDS] * 2
 
 
 @pytest.mark.parametrize(
@@ -72,10 +74,10 @@ def test_as_the_paper_says():
         ([0], {("mq2008", 1, "residual"): {"test": 0.5}, ("mq2008", 2, "residual"): {"test": 0.4}}),
         ([0], {("ohsumed", 1, "repeated"): {"test": 0.41, "evaluations": 44}}),  # one of two is not most
         ([], {("mq2008", 3, "residual"): {"test": 0.41}}),  # one of three is
-        ([1], {("mq2008", 2, "naive"): {"objective": 0.91, "test": 0.4, "stumps": 3}}),
+        ([1], {("mq2008", 2, "naive"): {"objective": 0.19, "test": 0.4, "stumps": 3}}),
         ([2, 3], {("ohsumed", fold, "residual"): {"learners": 300, "evaluations": 300} for fold in (1, 2)}),
-        ([2], {("ohsumed", fold, "repeated"): {"learners": 300, "evaluations": 44} for fold in (1, 2)}),
-        ([3], {("mq2008", fold, "repeated"): {"evaluations": 150} for fold in (1, 2, 3)}),
+        ([3], {("ohsumed", fold, "repeated"): {"learners": 300, "evaluations": 44} for fold in (1, 2)}),
+        ([2], {("mq2008", fold, "repeated"): {"evaluations": 150} for fold in (1, 2, 3)}),
         (
             [4],
             {("ohsumed", fold, "naive"): {"objective": 0.95, "stumps": 260, "test": 0.4} for fold in (1, 2)},
@@ -87,7 +89,8 @@ def test_each_answer_turns_with_its_numbers(turned, changes):
     results = as_the_paper_says()
     for which, options in changes.items():
         results[PLAN.key(*which)] = made(which[-1], **({"objective": 0.2} | options))
-    expected = [NOT_REPRODUCED if k in turned else REPRODUCED for k in range(5)]
+    yes, no = 3 * [REPRODUCED] + 2 * [HOLDS], 3 * [NOT_REPRODUCED] + 2 * [DOES_NOT_HOLD]
+    expected = [no[k] if k in turned else yes[k] for k in range(5)]
     assert answers(results) == expected
     for verdict in ranking.verdicts(results, PLAN):
         assert verdict.holds is all(c.holds for c in verdict.comparisons)
@@ -115,12 +118,14 @@ def test_extremes_are_counted():
 
 
 def test_the_other_steps_have_their_own_runs():
-    again = RankingRuns(PLAN.folds, PLAN.weak_learners, ranking.PRINTED)
+    again = RankingRuns(PLAN.folds, PLAN.weak_learners, "auto")
     keys = [{unit.key for unit in plan.units()} for plan in (PLAN, again)]
     assert not keys[0] & keys[1]
     assert len(keys[0] | keys[1]) == 2 * 3 * 5
     assert answers(as_the_paper_says(), again) == [NOT_DECIDED] * 5
-    assert answers(as_the_paper_says(again), again) == [REPRODUCED] * 5
+    found = ranking.verdicts(Results(as_the_paper_says() | as_the_paper_says(again)), PLAN, again)
+    assert [v.text for v in found] == [REPRODUCED] * 3 + [HOLDS] * 5
+    assert [v.source.split("; ")[-1] for v in found] == ["1/√t"] * 5 + ["auto"] * 3
 
 
 # --- What is read off a curve -------------------------------------------------------------------------------
@@ -137,9 +142,9 @@ def test_only_the_validation_part_chooses_the_round():
 
 def test_ties_may_count_half():
     results = as_the_paper_says()
-    assert answers(results) == [REPRODUCED] * 5
-    half = [found.text for found in ranking.verdicts(results, PLAN, "disagreement_half")]
-    assert half == [NOT_REPRODUCED, *[REPRODUCED] * 4]  # 0.8 for all three in the round chosen then
+    assert answers(results)[:3] == [REPRODUCED] * 3
+    half = [found.text for found in ranking._of_the_paper(results, PLAN, "disagreement_half")]
+    assert half == [NOT_REPRODUCED, *[REPRODUCED] * 2]  # 0.8 for all three in the round chosen then
 
 
 def test_what_it_took():
@@ -303,17 +308,23 @@ def words(study):
 @pytest.mark.parametrize("way", ["data", "own"])
 def test_mslr_is_used_where_it_is(nowhere, monkeypatch, way):
     folder = nowhere / ("MSLR-WEB10K" if way == "data" else "elsewhere")
-    assert "was not used here" in words(ranking.study())
+    assert "was not run" in words(ranking.study())
+    assert "was not run" in ranking.study().intro
     write_mslr(folder)
     if way == "own":
         monkeypatch.setenv("CONVEXBOOST_MSLR", str(folder))
     assert ranking.mslr_folder() == folder
     study = ranking.study()
     units = [unit for unit in study.units if unit.settings["dataset"] == "mslr"]
-    assert [unit.key for unit in units] == [f"mslr-1-{algorithm}" for algorithm in ranking.PAPER]
-    assert "was not used here" not in words(study)
+    assert [unit.key for unit in units] == [f"mslr-1-{algorithm}-inverse_sqrt" for algorithm in ranking.PAPER]
+    assert "was not run" not in words(study)
+    assert "was not run" not in study.intro
     assert not any("mslr" in unit.key for unit in ranking.study(quick=True).units)
-    curve = ranking.train("mslr", 1, "residual", "auto", 5, lambda record: None)
+    plan = RankingRuns({"mslr": 1}, 5)
+    found = Results((unit.key, unit.run(lambda record: None)) for unit in plan.units())
+    assert [v.holds is None for v in ranking.verdicts(found, plan)] == [False] * 5
+    assert any(isinstance(b, LineFigure) for s in ranking.sections(found, plan, None) for b in s.blocks)
+    curve = found["mslr-1-residual-inverse_sqrt"]
     assert curve.facts["rows"] == [40, 40, 40]
     assert curve.facts["features"] == 136
     train, vali, test = ranking.parts("mslr", 1)

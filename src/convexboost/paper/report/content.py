@@ -140,6 +140,7 @@ class Comparison:
 
 
 REPRODUCED, NOT_REPRODUCED = "reproduced", "not reproduced"
+HOLDS, DOES_NOT_HOLD = "holds", "does not hold"  #: what a question of ours is answered with
 NOT_DECIDED = "not decided (not all runs are there)"
 
 
@@ -155,6 +156,7 @@ class Verdict:
     comparisons: tuple[Comparison, ...]
     source: str = ""  #: where the paper says so
     note: str = ""  #: what the rule leaves out
+    counts: bool = True  #: as the paper's; not where the question or the setting is ours
 
     @property
     def rule(self) -> str:
@@ -175,7 +177,8 @@ class Verdict:
     @property
     def text(self) -> str:
         """Return the answer in words."""
-        return {True: REPRODUCED, False: NOT_REPRODUCED, None: NOT_DECIDED}[self.holds]
+        yes, no = (REPRODUCED, NOT_REPRODUCED) if self.counts else (HOLDS, DOES_NOT_HOLD)
+        return {True: yes, False: no, None: NOT_DECIDED}[self.holds]
 
 
 def verdict(claim: str, *comparisons: Comparison, source: str = "", note: str = "") -> Verdict:
@@ -218,7 +221,7 @@ class Report:
 
     @property
     def verdicts(self) -> list[Verdict]:
-        """Return all verdicts, in order."""
+        """Return all verdicts, in order; those on questions of ours too."""
         lists = (b for s in self.sections for b in s.blocks if isinstance(b, VerdictList))
         return [verdict for block in lists for verdict in block.verdicts]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -30,8 +31,13 @@ DPI = 80
 
 
 def write_markdown(sections: Sequence[Section], folder: Path, footer: Mapping[str, str]) -> Path:
-    """Write README.md and the figures beside it; return its path."""
+    """Write README.md and the figures beside it; return its path.
+
+    Figures of an earlier README.md that this one lacks are removed.
+    """
     folder.mkdir(parents=True, exist_ok=True)
+    page = folder / "README.md"
+    before = _files(page.read_text(encoding="utf-8")) if page.is_file() else set()
     drawn = [b for s in sections for b in s.blocks if isinstance(b, LineFigure)]
     palette, names = figures.colours(drawn), set[str]()
     words = []
@@ -39,8 +45,16 @@ def write_markdown(sections: Sequence[Section], folder: Path, footer: Mapping[st
         words.append(f"{'#' * section.level} {section.title}")
         words += [_block(block, folder, palette, names) for block in section.blocks]
     words.append("\n".join(f"- {key}: {value}" for key, value in footer.items()))
-    write_atomically(folder / "README.md", "\n\n".join(words) + "\n")
-    return folder / "README.md"
+    text = "\n\n".join(words) + "\n"
+    write_atomically(page, text)
+    for name in before - _files(text):
+        (folder / name).unlink(missing_ok=True)
+    return page
+
+
+def _files(text: str) -> set[str]:
+    """Return the figures and their numbers that a page links to."""
+    return set(re.findall(r"\]\(([A-Za-z0-9_.-]+\.(?:png|csv))\)", text))
 
 
 def _block(block: Block, folder: Path, palette: dict[str, str], names: set[str]) -> str:

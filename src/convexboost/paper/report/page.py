@@ -149,7 +149,7 @@ class _Page:
 
     def _summary(self) -> str:
         """Count the verdicts."""
-        answers = [verdict.holds for verdict in self.report.verdicts]
+        answers = [verdict.holds for verdict in self.report.verdicts if verdict.counts]
         if not answers:
             return ""
         counts = ((True, "reproduced"), (False, "not reproduced"), (None, "not decided"))

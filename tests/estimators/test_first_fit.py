@@ -1,0 +1,49 @@
+"""A first fit compiles few kernels: each one more makes a new user wait."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+#: Fits and predicts at the defaults, and prints how often each function was compiled.
+FIT = """
+import collections, sys
+import numpy as np
+from numba.core.event import Listener, register
+import convexboost
+
+class Counter(Listener):
+    names = collections.Counter()
+
+    def on_start(self, event):
+        function = event.data["dispatcher"].py_func
+        if function.__module__.startswith("convexboost."):
+            self.names[f"{function.__module__}.{function.__name__}"] += 1
+
+    def on_end(self, event):
+        pass
+
+counter = Counter()
+register("numba:compile", counter)
+Estimator = getattr(convexboost, sys.argv[1])
+print(sum(counter.names.values()))
+rng = np.random.default_rng(0)
+X = rng.normal(size=(300, 10))
+y = X[:, 0] + X[:, 1] * X[:, 2] + rng.normal(size=300)
+Estimator().fit(X, y if sys.argv[1] == "ConvexBoostRegressor" else y > 0.0).predict(X)
+print(sum(counter.names.values()))
+print(*(name for name, count in counter.names.items() if count > 1))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("estimator", "most"), [("ConvexBoostRegressor", 33), ("ConvexBoostClassifier", 37)])
+def test_few_functions_are_compiled(tmp_path, estimator, most):
+    """None by the import, and none twice: with other types of its arguments, say."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "NUMBA_DISABLE_JIT": "0"}
+    found = subprocess.check_output([sys.executable, "-c", FIT, estimator], env=environment, text=True)
+    by_import, in_all, *twice = found.split()
+    assert int(by_import) == 0
+    assert not twice
+    assert int(in_all) <= most
