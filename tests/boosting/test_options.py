@@ -85,7 +85,7 @@ def test_unknown_output_of_a_result():
     [
         (lambda: Residual("a"), r"`decay` must lie in \[0, 1\], got 'a'"),
         (lambda: Repeated(accuracy="a"), r"`accuracy` must be positive, got 'a'"),
-        (lambda: Repeated(cap=1.5), r"`cap` must be a positive integer, got 1.5"),
+        (lambda: Repeated(cap=1.5), r"`cap` must be a positive integer or None, got 1.5"),
         (lambda: Polyak(target="a"), r"`target` of a step must be a number or None, got 'a'"),
         (lambda: Polyak(target=np.nan), r"`target` of a step must be a number or None, got nan"),
         *(

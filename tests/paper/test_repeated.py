@@ -7,9 +7,12 @@ from convexboost.boosting.algorithms import Repeated, Residual
 from convexboost.boosting.steps import Constant, InverseSqrt, InverseTime
 from convexboost.boosting.training import boost
 from convexboost.core.gradients import Gradient
+from convexboost.core.hypotheses import Direction
 from convexboost.core.space import FunctionSpace
 from convexboost.learners.finite import FiniteSet
+from convexboost.learners.stump import Stump
 from convexboost.learners.tree import Tree
+from convexboost.losses.absolute import Absolute
 from convexboost.paper import bounds
 from tests.paper import more_bounds
 from tests.paper.problems import make, uniform_edge
@@ -196,6 +199,21 @@ def test_a_set_that_does_not_know_its_span_goes_by_the_whole_vector():
     full = Tree(max_leaves=20, min_samples_leaf=1).bind(problem.X, problem.space)
     done = boost(problem.objective, full, algorithm=Repeated(accuracy=0.05), step="inverse_time", n_rounds=3)
     assert 3 <= done.history["weak_learners"][-1] <= 12
+
+
+def test_thousands_of_projections_where_the_length_is_known():
+    """Many correlated stumps have small edges; the promise is kept all the same."""
+    rng = np.random.default_rng(0)
+    X, space = rng.normal(size=(150, 2)), FunctionSpace.of(150)
+    H = Stump().bind(X, space)
+    objective = Absolute().bind(X[:, 0] + np.sin(3 * X[:, 1]), space).with_l2(0.3)
+    done = boost(objective, H, algorithm=Repeated(accuracy=0.01), step="inverse_time", n_rounds=1)
+    assert 1000 < done.history["weak_learners"][-1] < 100_000
+    scores = objective.scores(H.inputs, objective.start())
+    left = H.zero(1)
+    left.add(scores.gradient())
+    left.subtract(Direction(tuple((-w / done.history["step"][1], h) for w, h in done.path.terms), 1.0))
+    assert left.length() ** 2 / 0.3 <= 0.005 * (1 + 1e-9)
 
 
 # Algorithm 2 without the rescaling

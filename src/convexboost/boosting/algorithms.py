@@ -29,6 +29,9 @@ from convexboost.core.protocols import Constants, HypothesisSet, Scores, Target
 if TYPE_CHECKING:
     from numpy.random import Generator
 
+#: Projections of a round with an `accuracy` at most: where ‖Πr‖ is known, so that it ends, and elsewhere.
+MOST, MOST_UNSURE = 100_000, 1000
+
 
 @dataclass
 class State:
@@ -116,12 +119,13 @@ class Repeated(Algorithm):
 
     Stumps, additive functions and finite sets know ‖Πr‖.  Other sets do not know their span: there ‖r‖ ≤ τ
     decides, which is safe, but may ask for more projections than there is use for, or may never be true.
-    A round ends after `cap` projections in any case; if ‖Πr‖ ≤ τ is not certain then, there is a warning.
+    A round ends after `cap` projections in any case (None: MOST where ‖Πr‖ is known, else MOST_UNSURE); if
+    ‖Πr‖ ≤ τ is not certain then, there is a warning.  A small ε costs thousands of stumps in a round.
     """
 
     accuracy: float | None = None
     radius: float | None = None
-    cap: int = 1000
+    cap: int | None = None
     rescale: bool = True
     decay = 0.0
     inverse_time: ClassVar[float] = 2.0
@@ -131,8 +135,8 @@ class Repeated(Algorithm):
             value = getattr(self, name)
             if value is not None and not is_positive(value):
                 raise ValueError(f"`{name}` must be positive, got {value!r}")
-        if not is_whole(self.cap, 1):
-            raise ValueError(f"`cap` must be a positive integer, got {self.cap!r}")
+        if self.cap is not None and not is_whole(self.cap, 1):
+            raise ValueError(f"`cap` must be a positive integer or None, got {self.cap!r}")
         if not isinstance(self.rescale, bool):
             raise ValueError(f"`rescale` must be True or False, got {self.rescale!r}")
 
@@ -141,17 +145,23 @@ class Repeated(Algorithm):
         s.t += 1
         delta = s.zero()
         delta.add(s.F.gradient())
-        count, tolerance = (s.t, 0.0) if self.accuracy is None else (self.cap, self._tolerance(s))
+        count, tolerance = (s.t, 0.0) if self.accuracy is None else (self._cap(delta), self._tolerance(s))
         h = delta.pursue(int(min(count, s.budget)), s.rng, tolerance, self.rescale)
-        if 0.0 < tolerance < math.inf and h.n_weak_learners == self.cap and delta.length() > tolerance:
+        if self.accuracy is not None and h.n_weak_learners == count and delta.length() > tolerance:
             warnings.warn(
-                f"`accuracy`={self.accuracy!r} may be missed: {self.cap} projections in a round (`cap`) "
+                f"`accuracy`={self.accuracy!r} may be missed: {count} projections in a round (`cap`) "
                 "were not enough to be sure of it",
                 stacklevel=2,
             )
         move = s.step(s.t, s.F, h, s.memory)
         s.F.move(move)
         return Round(h, move)
+
+    def _cap(self, delta: Target) -> int:
+        """Return the most projections of a round."""
+        if self.cap is not None:
+            return self.cap
+        return MOST if delta.knows_length else MOST_UNSURE
 
     def _tolerance(self, s: State) -> float:
         """Return τ."""

@@ -249,6 +249,11 @@ class Target(ABC):
         know its span returns Δ itself: it is longer than ΠΔ, which makes a bound weaker, never wrong.
         """
 
+    @property
+    def knows_length(self) -> bool:
+        """Return whether `length` is ‖ΠΔ‖ and not only a bound on it."""
+        return False
+
     @abstractmethod
     def length(self) -> float:
         """Return ‖ΠΔ‖, raised by its rounding error; where span(H) is not known ‖Δ‖, which is no shorter."""

@@ -222,6 +222,11 @@ class HistogramTarget(Target):
         span = self.stumps.span
         return None if span is None else span.whiten(self.table)
 
+    @property
+    def knows_length(self) -> bool:
+        """Return whether `length` is that inside the span."""
+        return self.stumps.span is not None
+
     def length(self) -> float:
         """Return ‖ΠΔ‖; ‖Δ‖, while it is known, where there are too many bins."""
         span = self.stumps.span

@@ -75,6 +75,11 @@ class FiniteSet(DenseSet):
 class FiniteTarget(DenseTarget):
     """Δ row by row; the length of its part inside the span comes from an orthonormal basis."""
 
+    @property
+    def knows_length(self) -> bool:
+        """Return whether `length` is that inside the span."""
+        return True
+
     def length(self) -> float:
         """Return ‖ΠΔ‖."""
         inside = self.hypotheses.basis @ self.coordinates().ravel()
