@@ -344,7 +344,9 @@ def test_every_parameter_is_documented_with_type_and_default(cls):
         if parameter.default is parameter.empty:
             assert "default" not in found[1]
         else:
-            default = "optional" if parameter.default is None else f"default={parameter.default}"
+            value = parameter.default
+            value = f'"{value}"' if isinstance(value, str) else value
+            default = "optional" if value is None else f"default={value}"
             assert found[1].endswith(default)
 
 

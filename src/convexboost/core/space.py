@@ -105,17 +105,21 @@ class FunctionSpace:
     __repr__ = brief
 
     @classmethod
-    def of(cls, n_samples: int, sample_weight: Array | None = None, counts_rows: bool = False) -> Self:
+    def of(
+        cls, n_samples: int, sample_weight: Array | None = None, rows_per_weight: float | None = None
+    ) -> Self:
         """Make the space with p proportional to `sample_weight` (uniform when None).
 
-        Weights below 1 on average are shares, not parts of a row, unless `counts_rows` says that they are.
+        A weight of 1 counts as `rows_per_weight` rows; None: as one row, but weights below 1 on average are
+        shares, not parts of a row.
         """
         if sample_weight is None:
             return cls(np.full(n_samples, 1.0 / n_samples), float(n_samples), Shares(EVEN, True, n_samples))
         weight = in_range(np.asarray(sample_weight, float))
         total = float(ExactSum().add(weight))
         shares = Shares.of(weight / total)
-        return cls(shares.spread(len(weight)) / shares.over, total, shares, total if counts_rows else None)
+        rows = None if rows_per_weight is None else rows_per_weight * total
+        return cls(shares.spread(len(weight)) / shares.over, total, shares, rows)
 
     @property
     def n_samples(self) -> int:

@@ -77,10 +77,12 @@ class Rows(NamedTuple):
     offset: Array | None
     groups: Groups | None = None
     sample_weight: Array | None = None  #: `weight` without the weights of classes
+    rows_per_weight: float = 1.0  #: how many rows a weight of 1 counts as
 
     def take(self, which: Any) -> Rows:
         """Return some of the rows."""
-        return Rows(*(None if part is None else part[which] for part in self))  # type: ignore[arg-type]
+        found = [None if part is None else part[which] for part in self[:-1]]
+        return Rows(*found, rows_per_weight=self.rows_per_weight)  # type: ignore[arg-type]
 
     def that_count(self) -> Rows:
         """Return the rows with a weight."""
@@ -103,11 +105,11 @@ class Rows(NamedTuple):
 
     def bind(self, loss: Loss, n_classes: int | None) -> BoundLoss:
         """Make the objective on these rows."""
-        space = FunctionSpace.of(self.X.shape[0], self.weight, counts_rows=True)
+        space = FunctionSpace.of(self.X.shape[0], self.weight, self.rows_per_weight)
         return loss.bind(self.y, space, n_classes, self.groups)
 
     def counted(self) -> Rows:
-        """Scale weights that are below 1 on average, which are shares, to an average of 1.
+        """Let weights that are below 1 on average, which are shares, count as a row on average.
 
         The average is over different rows, so that copies with half of the weight each make no difference.
         """
@@ -115,7 +117,7 @@ class Rows(NamedTuple):
         if weight is None or (total := float(ExactSum().add(weight))) >= len(weight):
             return self
         n_different = len(np.unique(fingerprints_with_targets(self.X, self.y)))
-        return self if total >= n_different else self._replace(weight=weight * (n_different / total))
+        return self._replace(rows_per_weight=max(1.0, n_different / total))
 
 
 class Data(NamedTuple):

@@ -51,7 +51,6 @@ class TwoSlopes(RowLoss):
 
     task: ClassVar[str] = "regression"
     has_best_constant = has_best_shifts = has_prox = has_support = has_pieces = True
-    recalibrates = True
     quantile: float  #: the minimiser, −a/(b − a)
 
     @property

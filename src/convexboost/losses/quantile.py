@@ -24,6 +24,7 @@ class Quantile(TwoSlopes):
     quantile: float = 0.5
 
     name: ClassVar[str] = "quantile"
+    recalibrates = True
 
     def __post_init__(self) -> None:
         if not (isinstance(self.quantile, Real) and 0 < self.quantile < 1):
