@@ -81,8 +81,8 @@ class Rows(NamedTuple):
 
     def take(self, which: Any) -> Rows:
         """Return some of the rows."""
-        found = [None if part is None else part[which] for part in self[:-1]]
-        return Rows(*found, rows_per_weight=self.rows_per_weight)  # type: ignore[arg-type]
+        found = (None if part is None else part[which] for part in self[:-1])
+        return Rows(*found, self.rows_per_weight)  # type: ignore[arg-type, call-arg]
 
     def that_count(self) -> Rows:
         """Return the rows with a weight."""

@@ -45,7 +45,8 @@ class MaxMarginPlanner(NamedParts, BaseEstimator):
         slower and better.
     algorithm : str or Algorithm, default="residual"
         "naive", "repeated", "residual" (Algorithms 1, 2 and 3 of Grubb and Bagnell), "dual_averaging" or
-        "error_feedback".
+        "error_feedback".  The last two train as the theorems ask with every learner, trees too: the whole
+        residual, no leaf refit, no envelope (docs/theory.md says what is proved, and what it costs).
     n_rounds : int, default=100
         The number of rounds.
     max_weak_learners : int or None, default=None
