@@ -158,12 +158,10 @@ def test_a_rescaling_adds_no_terms(step):
         AdditiveModel.from_plain(description, {**arrays, "parts": np.full(3, 7)}, Stump())
 
 
-WEIGHTS = {
-    "halves": RNG.integers(1, 4, N) * 0.5,
-    "small": RNG.integers(1, 4, N) * 0.01,
+WEIGHTS = {  # at least 1 on average, also after a third of them is halved: others are shares
+    "halves": RNG.integers(2, 6, N) * 0.5,
     "large": RNG.integers(1, 4, N) * 1.5,
-    "no unit": RNG.uniform(0.3, 1.9, N),
-    "shares": RNG.dirichlet(np.ones(N)),
+    "no unit": RNG.uniform(1.1, 2.9, N),
 }
 
 
@@ -179,6 +177,18 @@ def test_a_row_is_its_copies_with_parts_of_the_weight(name, weight, early_stoppi
     parts = weight[rows] * np.where(np.isin(rows, twice), 0.5, 1.0)
     a, b = clone(model).fit(X, y, weight), clone(model).fit(X[rows], y[rows], parts)
     np.testing.assert_allclose(a.model_.predict(X), b.model_.predict(X), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("early_stopping", ["auto", False])
+def test_equal_small_weights_are_none_on_repeated_rows(early_stopping):
+    rng = np.random.default_rng(0)
+    A = rng.integers(0, 3, (600, 2)).astype(float)
+    y = (rng.random(600) < 0.2 + 0.3 * A[:, 0]).astype(int)
+    patience = {"n_iter_no_change": PATIENCE} if not early_stopping else {}
+    model = make(ConvexBoostClassifier, early_stopping=early_stopping, n_rounds=20, **patience)
+    a, b = clone(model).fit(A, y), clone(model).fit(A, y, np.full(600, 0.01))
+    np.testing.assert_allclose(a.predict_proba(A), b.predict_proba(A), rtol=1e-9)
+    assert np.ptp(a.predict_proba(A)[:, 0]) > 0.1
 
 
 def test_members_share_the_weak_learners():

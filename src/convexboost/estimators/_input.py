@@ -35,7 +35,6 @@ from convexboost.estimators._frames import (
     unmasked,
 )
 from convexboost.estimators._parameters import EstimatorParameters
-from convexboost.kernels.hashing import fingerprints_with_targets
 from convexboost.losses._groups import Groups
 from convexboost.losses._loss import Loss
 from convexboost.losses._objective import BoundLoss
@@ -109,15 +108,10 @@ class Rows(NamedTuple):
         return loss.bind(self.y, space, n_classes, self.groups)
 
     def counted(self) -> Rows:
-        """Let weights that are below 1 on average, which are shares, count as a row on average.
-
-        The average is over different rows, so that copies with half of the weight each make no difference.
-        """
-        weight = self.weight
-        if weight is None or (total := float(ExactSum().add(weight))) >= len(weight):
+        """Let weights that are below 1 on average, which are shares, count as a row on average."""
+        if self.weight is None:
             return self
-        n_different = len(np.unique(fingerprints_with_targets(self.X, self.y)))
-        return self._replace(rows_per_weight=max(1.0, n_different / total))
+        return self._replace(rows_per_weight=max(1.0, len(self.weight) / float(ExactSum().add(self.weight))))
 
 
 class Data(NamedTuple):

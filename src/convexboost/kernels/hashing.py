@@ -93,15 +93,11 @@ def fingerprints_of_groups(X: Any, groups: Any, n_threads: int = 1) -> Fingerpri
     return out
 
 
-def fingerprints_with_targets(X: Any, y: Any) -> Fingerprints:
-    """Return a number per row, the same for rows with equal inputs and targets."""
-    targets = np.reshape(y, (len(y), -1)).astype(float)
-    return fingerprints(X) + hash_entries(targets, X.shape[1] + np.arange(targets.shape[1])).sum(axis=1)
-
-
 def signature(X: Any, y: Any) -> int:
     """Return a number that tells sets of rows with their targets apart; their order does not matter."""
-    return int(scramble(fingerprints_with_targets(X, y)).sum())
+    targets = np.reshape(y, (len(y), -1)).astype(float)
+    rows = fingerprints(X) + hash_entries(targets, X.shape[1] + np.arange(targets.shape[1])).sum(axis=1)
+    return int(scramble(rows).sum())
 
 
 def hash_entries(values: Any, column: Any) -> Fingerprints:

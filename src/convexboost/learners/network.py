@@ -476,7 +476,7 @@ class NetworkSet(DenseSet):
         if len(self._mass) <= count:
             return None
         lengths = np.linalg.norm(values, axis=1)
-        by_length = self._mass * lengths
+        by_length = self._mass * (lengths if lengths.any() else 1.0)
         chances = (1.0 - BY_LENGTH) * self._mass / self._mass.sum() + BY_LENGTH * by_length / by_length.sum()
         share = np.cumsum(chances)
         places = (np.arange(count) + rng.random(count)) / count * share[-1]

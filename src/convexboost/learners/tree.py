@@ -121,7 +121,7 @@ class Tree(Learner):
                 raise ValueError(f"`{name}` of a tree must be {wanted}, got {getattr(self, name)!r}")
 
         leaves, depth, bins = self.max_leaves, self.max_depth, self.max_bins
-        fine = leaves == "auto" or (isinstance(leaves, Integral) and leaves >= 2)
+        fine = leaves == "auto" if isinstance(leaves, str) else isinstance(leaves, Integral) and leaves >= 2
         need("max_leaves", fine, "an integer of at least 2, or 'auto'")
         fine = depth is None or (isinstance(depth, Integral) and depth >= 1)
         need("max_depth", fine, "a positive integer or None")

@@ -76,7 +76,7 @@ def draw_sides(codes, at, n_rows, missing, chance, values, table):
             for i in range(size):
                 sum_ = np.int32(sum_ + (values[k, i] & values[chosen, i]))
             if table.ndim == 1:
-                sum_of_all += np.int64(sum_) << (k << FIVE)
+                sum_of_all += np.int64(sum_) << np.int64(k << FIVE)
             else:
                 table[SIDES + side, k] = sum_
         if table.ndim == 1:

@@ -49,7 +49,7 @@ def find_split(features, rows, room, rules, place, categorical, seed, used, mask
         if categorical is not None:
             is_category = categorical[j]
         if seed is not None:
-            chance = draw(seed, node, j)
+            chance = draw(seed, node, j) if seed >= 0 else 0.0
             if seed >= 0 and has_few and not is_category:
                 if j >= copied:
                     copied = j - j % CHUNK + CHUNK
