@@ -160,7 +160,7 @@ def test_a_rescaling_adds_no_terms(step):
 
 WEIGHTS = {  # at least 1 on average, also after a third of them is halved: others are shares
     "halves": RNG.integers(2, 6, N) * 0.5,
-    "large": RNG.integers(1, 4, N) * 1.5,
+    "large": RNG.integers(1, 4, N) * 2.0,
     "no unit": RNG.uniform(1.1, 2.9, N),
 }
 
@@ -182,7 +182,7 @@ def test_a_row_is_its_copies_with_parts_of_the_weight(name, weight, early_stoppi
 @pytest.mark.parametrize("early_stopping", ["auto", False])
 def test_equal_small_weights_are_none_on_repeated_rows(early_stopping):
     rng = np.random.default_rng(0)
-    A = rng.integers(0, 3, (600, 2)).astype(float)
+    A = rng.integers(0, 3, (600, 4)).astype(float)
     y = (rng.random(600) < 0.2 + 0.3 * A[:, 0]).astype(int)
     patience = {"n_iter_no_change": PATIENCE} if not early_stopping else {}
     model = make(ConvexBoostClassifier, early_stopping=early_stopping, n_rounds=20, **patience)
