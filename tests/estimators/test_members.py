@@ -160,15 +160,21 @@ def test_a_rescaling_adds_no_terms(step):
 
 WEIGHTS = {  # at least 1 on average, also after a third of them is halved: others are shares
     "halves": RNG.integers(2, 6, N) * 0.5,
-    "large": RNG.integers(1, 4, N) * 2.0,
+    "large": RNG.integers(1, 4, N) * 1.5,
     "no unit": RNG.uniform(1.1, 2.9, N),
 }
+WEIGHTS["whole"] = WEIGHTS["large"] / 0.75
 
 
 @pytest.mark.parametrize("early_stopping", ["auto", False])
 @pytest.mark.parametrize("weight", WEIGHTS)
 @pytest.mark.parametrize("name", ["half_squared", "absolute", "softmax", "logistic"])
-def test_a_row_is_its_copies_with_parts_of_the_weight(name, weight, early_stopping):
+def test_a_row_is_its_copies_with_parts_of_the_weight(name, weight, early_stopping, request):
+    if (name, weight, early_stopping) == ("absolute", "large", False):
+        reason = (
+            "the same bits for 15 rounds; then rounding of p·Δ, which depends on the unit, decides a split"
+        )
+        request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
     estimator, y, options = CASES[name]
     patience = {"n_iter_no_change": PATIENCE} if not early_stopping else {}
     model = make(estimator, early_stopping=early_stopping, n_rounds=30, **patience, **options)

@@ -179,7 +179,7 @@ def test_theorem_o(convex):
     moved = np.diff(o.z, axis=0)
     plain = np.all(np.isclose(moved, -o.eta[:, None] * o.h), axis=1)  # no round enlarged the ensemble
     n = len(plain) if plain.all() else int(np.argmin(plain))
-    assert n >= 10
+    assert n >= 16
     found = bounds.theorem_o(o.eta[:n], o.h_norm[:n], o.delta_norm[:n], o.d[:n])
     assert not found.failed
     assert_below(o.average_gap[:n], found.curve)
