@@ -432,3 +432,31 @@ def nearest_monotone(constraints, values, mass):
         options={"ftol": 1e-15, "maxiter": 1000},
     )
     return result.x
+
+
+# --- the nodes of a model, as anyone would read them -------------------------------------------------------
+
+
+def leaf_of_row(nodes, tree, x):
+    """Return the node where a row, encoded as floats, ends in a tree."""
+    at = nodes.roots[tree]
+    while nodes.column[at] >= 0:
+        value = x[nodes.column[at]]
+        if np.isnan(value):
+            goes_left = nodes.missing_left[at]
+        elif nodes.level_set[at] < 0:
+            goes_left = value <= nodes.cut[at]
+        else:
+            is_known = value in nodes.levels[nodes.column[at]]
+            goes_left = value in nodes.levels_of(at) if is_known else nodes.unseen_left[at]
+        at = nodes.left[at] if goes_left else nodes.right[at]
+    return at
+
+
+def evaluate_nodes(nodes, X):
+    """Return the scores of rows, tree by tree."""
+    F = np.repeat(nodes.start[None], len(X), axis=0)
+    for tree in range(nodes.n_trees):
+        for n, x in enumerate(X):
+            F[n] += nodes.values[nodes.leaf[leaf_of_row(nodes, tree, x)]]
+    return F

@@ -22,12 +22,13 @@ from convexboost.core.hypotheses import (
     merge,
     pack,
 )
+from convexboost.core.nodes import Nodes
 from convexboost.core.plain import Plain
 from convexboost.core.protocols import Mapper
 from convexboost.core.space import Array
 
 #: The version of the plain data of a model.
-VERSION = 3
+VERSION = 4
 
 
 class Kinds(Protocol):
@@ -81,6 +82,11 @@ class AdditiveModel:
     def collapse(self) -> list[Term]:
         """Return the model without its history, terms merged where they can be."""
         return [(weight * self.multipliers[-1], h) for weight, h in merge(self.weighted_terms())]
+
+    def nodes(self) -> Nodes:
+        """Return the model as trees on the columns of X, for learners whose hypotheses are such trees."""
+        groups = by_kind(self.collapse())
+        return Nodes.joined([kind.nodes(terms, self.mapper) for kind, terms in groups.items()], self.start)
 
     def weighted_terms(self) -> list[Term]:
         """Return the terms as they are now, up to the global multiplier."""
