@@ -30,7 +30,7 @@ NAMED = ["tree", "stump", "sign_stump", "class_stump", "additive", "network"]
 
 def works(label, name):
     """Whether a loss and a learner go together."""
-    return name not in SEVERAL_OUTPUTS or loss(label).task in ("classification", "binary")
+    return name not in SEVERAL_OUTPUTS or outputs(label)[-1] > 1
 
 
 @cache

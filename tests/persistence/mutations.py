@@ -115,7 +115,7 @@ def mutated_json(value: Any, rng: np.random.Generator) -> Any:
         return value | {key: mutated_json(value[key], rng)}
     if isinstance(value, list) and value and rng.random() < 0.8:
         i = int(rng.integers(len(value)))
-        return value[:i] + [mutated_json(value[i], rng)] + value[i + (rng.random() < 0.8) :]
+        return [*value[:i], mutated_json(value[i], rng), *value[i + (rng.random() < 0.8) :]]
     if isinstance(value, int) and rng.random() < 0.5:
         return value + int(rng.integers(-3, 4))
     return NONSENSE[rng.integers(len(NONSENSE))]

@@ -327,7 +327,7 @@ def rewritten(path, metadata=None, description=None, arrays=None):
     header = json.loads(content[8 : 8 + size])
     old = header["__metadata__"]
     text = old["description"] if description is None else json.dumps(description)
-    found = {name: a for name, a in _container.read(path)[1].items()} if arrays is None else arrays
+    found = dict(_container.read(path)[1].items()) if arrays is None else arrays
     import safetensors.numpy
 
     names = {np.dtype(ours): name for name, ours in _container.DTYPES.items()}
