@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from convexboost.core.explained import Explained
 from convexboost.core.hypotheses import Hypothesis, Packed, Pooled, Term
 from convexboost.core.nodes import Nodes
 from convexboost.core.plain import Plain, ends_of, joined
@@ -74,6 +75,13 @@ class TreeFunction(Hypothesis):
     def nodes(cls, terms: Sequence[Term], mapper: Any) -> Nodes:
         """Return the splits between values; one on a statistic is one on the levels of its column."""
         return _laid(terms).nodes(mapper.columns, mapper.sources)
+
+    @classmethod
+    def explained(cls, terms: Sequence[Term], mapper: Any) -> Explained:
+        """Return the trees with the paths to their nodes."""
+        from convexboost.learners._tree_shap import ExplainedTrees
+
+        return ExplainedTrees.of(_laid(terms), mapper.sources)
 
     @classmethod
     def to_plain(cls, hypotheses: Sequence[Self]) -> Plain:
