@@ -8,7 +8,8 @@
   has an `AdditiveModel`.  `Training` does it round by round, with states to save and restore.  Both take
   `Options`.  Algorithms and step rules are in `convexboost.boosting`.  `certify` bounds the distance to the
   optimum.
-- Pictures: `ConvergenceDisplay`, `EdgeDisplay`, `CertificateDisplay`.
+- Pictures of a run: `ConvergenceDisplay`, `EdgeDisplay`, `CertificateDisplay`; of a model:
+  `ImportanceDisplay`, `ContributionDisplay`, `ShapeFunctionDisplay`.
 """
 
 from typing import TYPE_CHECKING
@@ -20,13 +21,16 @@ __version__ = "0.2.0"
 __all__ = [
     "AdditiveModel",
     "CertificateDisplay",
+    "ContributionDisplay",
     "ConvergenceDisplay",
     "ConvexBoostClassifier",
     "ConvexBoostRanker",
     "ConvexBoostRegressor",
     "EdgeDisplay",
     "FunctionSpace",
+    "ImportanceDisplay",
     "Options",
+    "ShapeFunctionDisplay",
     "Training",
     "boost",
     "certify",
@@ -42,6 +46,11 @@ if TYPE_CHECKING:
     from convexboost.estimators import ConvexBoostClassifier, ConvexBoostRanker, ConvexBoostRegressor
     from convexboost.inspection.certify import certify
     from convexboost.inspection.displays import CertificateDisplay, ConvergenceDisplay, EdgeDisplay
+    from convexboost.inspection.model_displays import (
+        ContributionDisplay,
+        ImportanceDisplay,
+        ShapeFunctionDisplay,
+    )
 
 __getattr__, __dir__ = lazy(
     __name__,
@@ -54,5 +63,10 @@ __getattr__, __dir__ = lazy(
         "convexboost.estimators": ["ConvexBoostClassifier", "ConvexBoostRanker", "ConvexBoostRegressor"],
         "convexboost.inspection.certify": ["certify"],
         "convexboost.inspection.displays": ["CertificateDisplay", "ConvergenceDisplay", "EdgeDisplay"],
+        "convexboost.inspection.model_displays": [
+            "ContributionDisplay",
+            "ImportanceDisplay",
+            "ShapeFunctionDisplay",
+        ],
     },
 )

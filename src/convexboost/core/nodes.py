@@ -82,7 +82,8 @@ class Nodes:
                     out[rows, tree] = node
                     continue
                 goes_left = self._goes_left(node, X[rows, self.column[node]])
-                waiting += [(int(self.left[node]), rows[goes_left]), (int(self.right[node]), rows[~goes_left])]
+                waiting.append((int(self.left[node]), rows[goes_left]))
+                waiting.append((int(self.right[node]), rows[~goes_left]))
         return out
 
     def _goes_left(self, node: int, values: Array) -> NDArray[np.bool_]:

@@ -22,10 +22,10 @@ from convexboost.core.protocols import HypothesisSet, Mapper
 from convexboost.core.space import Array
 from convexboost.estimators import _validation
 from convexboost.estimators._auto import Settled, first_objective, settle
+from convexboost.estimators._explained import Explained
 from convexboost.estimators._frames import naming
 from convexboost.estimators._input import (
     Data,
-    EstimatorInput,
     Given,
     Rows,
     check_columns,
@@ -48,7 +48,7 @@ from convexboost.losses._objective import BoundLoss
 FEW_ROUNDS = 200
 
 
-class BaseConvexBoost(EstimatorInput):
+class BaseConvexBoost(Explained):
     """Fit, diagnosis, certificate and prediction of scores; the subclasses say what the targets are."""
 
     _settled: Settled
