@@ -26,6 +26,8 @@ def check(model, *inputs):
     nodes = model.nodes()
     for X in inputs:
         np.testing.assert_allclose(evaluate_nodes(nodes, dense(X)), model.predict(X), rtol=0, atol=1e-12)
+        ends = [[leaf_of_row(nodes, t, x) for t in range(nodes.n_trees)] for x in dense(X)]
+        np.testing.assert_array_equal(nodes.apply(dense(X)), np.reshape(ends, (X.shape[0], -1)))
     split = ~nodes.is_leaf
     np.testing.assert_array_equal(nodes.leaf[~split], np.arange(len(nodes.values)))
     assert (np.isnan(nodes.cut) == (nodes.is_leaf | (nodes.level_set >= 0))).all()

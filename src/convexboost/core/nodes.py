@@ -71,6 +71,31 @@ class Nodes:
         """Return the levels that go left at a split on categories."""
         return self.level_sets[self.level_set[node]]
 
+    def apply(self, X: Array) -> NDArray[np.int32]:
+        """Return the node where each row ends in each tree, (n_rows, n_trees)."""
+        out = np.empty((len(X), self.n_trees), np.int32)
+        for tree, root in enumerate(self.roots):
+            waiting = [(int(root), np.arange(len(X)))]
+            while waiting:
+                node, rows = waiting.pop()
+                if self.column[node] < 0:
+                    out[rows, tree] = node
+                    continue
+                goes_left = self._goes_left(node, X[rows, self.column[node]])
+                waiting.append((int(self.left[node]), rows[goes_left]))
+                waiting.append((int(self.right[node]), rows[~goes_left]))
+        return out
+
+    def _goes_left(self, node: int, values: Array) -> NDArray[np.bool_]:
+        """Return which values of the column go left at a split."""
+        if self.level_set[node] < 0:
+            goes_left = values <= self.cut[node]
+        else:
+            goes_left = np.isin(values, self.levels_of(node))
+            if self.unseen_left[node]:
+                goes_left |= ~np.isin(values, self.levels[int(self.column[node])])
+        return np.where(np.isnan(values), self.missing_left[node], goes_left)
+
     @classmethod
     def joined(cls, parts: Sequence[Nodes], start: Array) -> Nodes:
         """Lay tables of the same columns one after the other, as one model with this constant."""

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from convexboost.core.explained import Explained
 from convexboost.core.hypotheses import Hypothesis, Packed, Term
 from convexboost.core.nodes import Nodes
 from convexboost.core.plain import Plain, ends_of, joined
@@ -16,7 +17,7 @@ from convexboost.core.space import Array
 from convexboost.core.text import brief
 from convexboost.kernels import parallel
 from convexboost.kernels.lookup import add_lookup
-from convexboost.learners._nodes import trees_of_functions
+from convexboost.learners._one_column import ExplainedFunctions, OneColumn, nodes_of_functions
 
 
 @dataclass(frozen=True)
@@ -81,9 +82,17 @@ class BinFunction(Hypothesis):
     @classmethod
     def nodes(cls, terms: Sequence[Term], mapper: Any) -> Nodes:
         """Return a tree for each feature."""
+        return nodes_of_functions(cls._functions(terms), mapper)
+
+    @classmethod
+    def explained(cls, terms: Sequence[Term], mapper: Any) -> Explained:
+        """Return the function of each feature."""
+        return ExplainedFunctions(cls._functions(terms))
+
+    @classmethod
+    def _functions(cls, terms: Sequence[Term]) -> list[OneColumn]:
         merged = [h for _, h in cls.merge(terms) if isinstance(h, BinFunction)]
-        functions = [(h.feature, h.table, h.cover) for h in sorted(merged, key=lambda h: h.feature)]
-        return trees_of_functions(functions, mapper.columns).nodes(mapper.columns, mapper.sources)
+        return [OneColumn(h.feature, h.table, h.cover) for h in sorted(merged, key=lambda h: h.feature)]
 
     @classmethod
     def pack(cls, terms: Sequence[Term]) -> Packed:

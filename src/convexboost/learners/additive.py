@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from convexboost.core.explained import Explained
 from convexboost.core.gradients import Gradient
 from convexboost.core.hypotheses import ZERO, Direction, Hypothesis, Term
 from convexboost.core.nodes import Nodes
@@ -24,7 +25,7 @@ from convexboost.kernels.additive import average_projections
 from convexboost.kernels.stumps import VECTOR
 from convexboost.learners._bin_function import distinct, mean_cover
 from convexboost.learners._bins import BinnedSample
-from convexboost.learners._nodes import trees_of_functions
+from convexboost.learners._one_column import ExplainedFunctions, OneColumn, nodes_of_functions
 from convexboost.learners._span import one_blas_thread
 from convexboost.learners._stump_learner import StumpLearner
 from convexboost.learners._stumps import HistogramTarget, StumpSet
@@ -59,11 +60,19 @@ class AdditiveFunction(Hypothesis):
     @classmethod
     def nodes(cls, terms: Sequence[Term], mapper: Any) -> Nodes:
         """Return a tree for each feature."""
+        return nodes_of_functions(cls._functions(terms, mapper), mapper)
+
+    @classmethod
+    def explained(cls, terms: Sequence[Term], mapper: Any) -> Explained:
+        """Return the function of each feature."""
+        return ExplainedFunctions(cls._functions(terms, mapper))
+
+    @classmethod
+    def _functions(cls, terms: Sequence[Term], mapper: Any) -> list[OneColumn]:
         ((_, merged),) = cls.merge(terms)
         assert isinstance(merged, AdditiveFunction)
         parts = (np.split(array, mapper.offsets[1:-1]) for array in (merged.table, merged.cover))
-        functions = [(j, table, cover) for j, (table, cover) in enumerate(zip(*parts, strict=True))]
-        return trees_of_functions(functions, mapper.columns).nodes(mapper.columns, mapper.sources)
+        return [OneColumn(j, table, cover) for j, (table, cover) in enumerate(zip(*parts, strict=True))]
 
     @classmethod
     def to_plain(cls, hypotheses: Sequence[Self]) -> Plain:
