@@ -320,7 +320,7 @@ def _size(value: Any) -> int:
     return value
 
 
-def check_fields(cls: type[Any], name: str, fields: Mapping[str, Any]) -> None:
+def check_fields(cls: Any, name: str, fields: Mapping[str, Any]) -> None:
     """Refuse values that are not what the class declares for its fields."""
     hints = _hints(cls)
     for field, value in fields.items():

@@ -233,8 +233,8 @@ class MaxMarginPlanner(NamedParts, BaseEstimator):
     def save(self, path: Any) -> None:
         """Refuse: model files hold no planners."""
         raise ValueError(
-            "a model file cannot hold a MaxMarginPlanner: pickle it, or keep the learned costs as plain arrays "
-            "(`model_.to_plain()`)"
+            "a model file cannot hold a MaxMarginPlanner: pickle it, or keep the learned costs as plain "
+            "arrays (`model_.to_plain()`)"
         )
 
     # -- input -------------------------------------------------------------------------------------
