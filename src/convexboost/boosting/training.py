@@ -298,6 +298,16 @@ class Training:
         return AdditiveModel.mean([member.model for member in self.members])
 
     @property
+    def n_rounds(self) -> int:
+        """Return the number of finished rounds."""
+        return self._tally.rounds
+
+    @property
+    def n_known_rounds(self) -> int:
+        """Return the number of rounds of the earlier run."""
+        return self._earlier.n_rounds
+
+    @property
     def journal(self) -> Journal:
         """Return what the weak learners have found so far."""
         rounds = self._tally.rounds
