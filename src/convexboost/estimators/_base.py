@@ -28,7 +28,6 @@ from convexboost.estimators._auto import Settled, first_objective, settle
 from convexboost.estimators._frames import naming
 from convexboost.estimators._input import (
     Data,
-    EstimatorInput,
     Given,
     Rows,
     check_columns,
@@ -37,6 +36,7 @@ from convexboost.estimators._input import (
 )
 from convexboost.estimators._recalibration import recalibrated
 from convexboost.estimators._resuming import Checkpoint, Run, Saver, settings_of
+from convexboost.estimators._saved import SavedModel
 from convexboost.estimators._scoring import Judge, Watched, pooled_scores
 from convexboost.inspection.certificates import Certificate
 from convexboost.inspection.certify import Effort, certify
@@ -52,7 +52,7 @@ from convexboost.losses._objective import BoundLoss
 FEW_ROUNDS = 200
 
 
-class BaseConvexBoost(EstimatorInput):
+class BaseConvexBoost(SavedModel):
     """Fit, diagnosis, certificate and prediction of scores; the subclasses say what the targets are."""
 
     _settled: Settled
@@ -83,7 +83,9 @@ class BaseConvexBoost(EstimatorInput):
         self._check_combinations(loss, learner, given.X_val is not None, given.eval_set is not None)
         before: Run | None = vars(self).get("_run") if self.warm_start else None
         data = self._read(given, loss, self._seed(before, checkpoint))
-        settings = settings_of(self.get_params(deep=False), data, convexboost.__version__)
+        settings: dict[str, Any] = {}
+        if self.warm_start or checkpoint is not None:
+            settings = settings_of(self.get_params(deep=False), data, convexboost.__version__)
         if before is not None:
             before.check(settings, "warm_start")
         if checkpoint is not None:

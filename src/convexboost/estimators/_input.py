@@ -136,7 +136,8 @@ class EstimatorInput(EstimatorParameters):
         """Check the arguments of `fit`, and hold out rows where `early_stopping` says so."""
         groups = self._groups(loss, given.groups, given.X)
         whole, n_classes = self._training_rows(given.X, given.y, given.sample_weight, given.offset, groups)
-        rng = np.random.RandomState(seed)
+        with naming("random_state"):
+            rng = np.random.RandomState(seed)
         train, held_out = whole, None
         validation = self._validation_arguments(given)
         if validation is not None:
