@@ -14,12 +14,11 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, check_random_state
 
-import convexboost
 from convexboost.boosting.member import Problem
 from convexboost.boosting.options import Options
 from convexboost.boosting.training import Callback, Record, Result, Stop, Training
 from convexboost.checks import guarded
-from convexboost.core.atomic import unchanged_on_error
+from convexboost.core.atomic import fitting
 from convexboost.core.model import AdditiveModel
 from convexboost.core.protocols import HypothesisSet, Mapper
 from convexboost.core.space import Array
@@ -61,21 +60,11 @@ class BaseConvexBoost(SavedModel):
     _run: Run  #: to go on with, where `warm_start` asks for it
 
     def _fit(self, given: Given) -> None:
-        """Train.  Whatever goes wrong, the estimator is left as it was.
-
-        Ctrl-C raises.  An estimator that was not fitted before keeps the rounds that were finished.
-        """
-        was_fitted = "model_" in vars(self)
-        with unchanged_on_error(self):
+        """Train; where that fails, the estimator is left as it was."""
+        with fitting(self):
             self._check_parameters()
             with Checkpoint.opened(self.checkpoint) as checkpoint:
                 self._train(given, checkpoint)
-            interrupted = self.stop_kind_ == "interrupted"
-            if interrupted and (was_fitted or self.n_rounds_ == 0):
-                raise KeyboardInterrupt
-        if interrupted:
-            rounds = "1 round" if self.n_rounds_ == 1 else f"{self.n_rounds_} rounds"
-            raise KeyboardInterrupt(f"training was interrupted; the estimator keeps the model of {rounds}")
 
     def _train(self, given: Given, checkpoint: Checkpoint | None) -> None:
         # Copies: `set_params` of what the user gave must not change a fitted model.
@@ -85,11 +74,11 @@ class BaseConvexBoost(SavedModel):
         data = self._read(given, loss, self._seed(before, checkpoint))
         settings: dict[str, Any] = {}
         if self.warm_start or checkpoint is not None:
-            settings = settings_of(self.get_params(deep=False), data, convexboost.__version__)
+            settings = settings_of(self.get_params(deep=False), data)
         if before is not None:
-            before.check(settings, "warm_start")
+            before.check(settings)
         if checkpoint is not None:
-            checkpoint.check(settings)
+            checkpoint.check(settings, learner)
         if not learner.needs_output_per_class:
             loss = loss.for_classes(data.n_classes)
         objective = guarded(first_objective(self, data, loss), loss)
@@ -124,7 +113,7 @@ class BaseConvexBoost(SavedModel):
             training.run()
         else:
             saver = Saver(checkpoint, training, settings, data.seed, self.checkpoint_every)
-            callbacks.append(saver)
+            callbacks.insert(0, saver)  # a round that others hear of has been saved
             try:
                 training.run()
             finally:

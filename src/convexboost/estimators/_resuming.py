@@ -16,9 +16,11 @@ from typing import Any, NamedTuple, Self
 import filelock
 import numpy as np
 
+import convexboost
 from convexboost import persistence
 from convexboost.boosting.member import Found, Problem
 from convexboost.boosting.training import Journal, Record, Training
+from convexboost.core.atomic import temporary_name
 from convexboost.core.hypotheses import Direction
 from convexboost.core.model import Kinds, terms_from_plain, terms_to_plain
 from convexboost.core.plain import Plain
@@ -34,6 +36,7 @@ FREE = (
 )
 
 Settings = Mapping[str, Any]
+ROWS = "the data"
 
 
 class Run(NamedTuple):
@@ -43,32 +46,36 @@ class Run(NamedTuple):
     seed: int
     journal: Journal
 
-    def check(self, settings: Settings, parameter: str) -> None:
+    def check(self, settings: Settings) -> None:
         """Refuse to go on with other settings or other rows."""
-        check_settings(self.settings, settings, parameter)
-
-
-def check_settings(before: Settings, now: Settings, parameter: str) -> None:
-    """Refuse to go on with other settings or other rows than `before`."""
-    for name in dict.fromkeys((*before, *now)):
-        old, new = before.get(name), now.get(name)
-        if old != new:
-            values = "" if name == ROWS else f": it was {old}, now it is {new}"
+        changed = _change(self.settings, settings)
+        if changed:
             raise ValueError(
-                f"`{parameter}` goes on with a run of the same settings and rows, but {name} changed{values}"
+                f"`warm_start` goes on with the run of the last fit, but {changed}: restore it, or fit a clone"
             )
 
 
-ROWS = "the data"
+def _change(before: Settings, now: Settings) -> str:
+    """Say what is not as it was; "" where nothing changed."""
+    for name in dict.fromkeys((*before, *now)):
+        old, new = before.get(name), now.get(name)
+        if old != new:
+            return f"{name} changed" if name == ROWS else f"{name} was {old} and now is {new}"
+    return ""
 
 
-def settings_of(parameters: Mapping[str, Any], data: Data, version: str) -> dict[str, Any]:
-    """Return what must not change when a run goes on; `data` as numbers that do not depend on their order."""
+def settings_of(parameters: Mapping[str, Any], data: Data) -> dict[str, Any]:
+    """Return what must not change when a run goes on; of the rows, numbers that tell them from others."""
     found = {f"`{name}`": described(value) for name, value in parameters.items() if name not in FREE}
     rows = [_fingerprint(data.whole)]
     if data.held_out is not None:
         rows.append(_fingerprint(data.held_out))
-    return {**found, ROWS: rows, "the version of convexboost": version}
+    return {
+        **found,
+        "the seed of `random_state`": data.seed,
+        ROWS: rows,
+        "the version of convexboost": convexboost.__version__,
+    }
 
 
 def described(value: Any) -> str:
@@ -107,6 +114,8 @@ class Checkpoint:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._content: Plain | None = None
+        for left_over in path.parent.glob(temporary_name(path.name, "*")):  # of processes that were killed
+            left_over.unlink(missing_ok=True)
         if path.exists():
             description, arrays = persistence.read(path, FORMAT)
             self._content = Plain(description, arrays)
@@ -119,16 +128,19 @@ class Checkpoint:
             yield None
             return
         path = Path(os.fspath(path))
+        if not path.parent.is_dir():
+            raise FileNotFoundError(f"`checkpoint`={str(path)!r} lies in a folder that does not exist")
         lock = filelock.FileLock(f"{path}.lock", timeout=0)
         try:
             lock.acquire()
         except filelock.Timeout:
             raise RuntimeError(f"`checkpoint`={str(path)!r} is in use by another fit") from None
         except OSError as error:
-            raise type(error)(f"`checkpoint`={str(path)!r} cannot be written: {error}") from error
-        with lock:
-            lock.release()  # of the two that were taken
+            raise OSError(f"`checkpoint`={str(path)!r} cannot be written: {error}") from error
+        try:
             yield cls(path)
+        finally:
+            lock.release()
 
     @property
     def seed(self) -> int | None:
@@ -138,12 +150,20 @@ class Checkpoint:
         with persistence.naming_the_file(self.path):
             return int(self._content.value("seed", int))
 
-    def check(self, settings: Settings) -> None:
-        """Refuse a file of another run."""
-        if self._content is not None:
-            with persistence.naming_the_file(self.path):
-                before = self._content.value("settings", dict)
-            check_settings(before, settings, f"checkpoint={str(self.path)!r}")
+    def check(self, settings: Settings, learner: Kinds) -> None:
+        """Refuse the file of another run, and a learner whose hypotheses cannot be written."""
+        if not learner.hypothesis_types:
+            raise ValueError(f"`checkpoint` cannot hold the weak learners that {learner!r} makes")
+        if self._content is None:
+            return
+        with persistence.naming_the_file(self.path):
+            before = self._content.value("settings", dict)
+        changed = _change(before, settings)
+        if changed:
+            raise ValueError(
+                f"`checkpoint`={str(self.path)!r} holds another run: {changed}.  Name another file, or "
+                "remove this one"
+            )
 
     def journal(self, learner: Kinds, problems: Sequence[Problem]) -> Journal | None:
         """Return what the run has found so far, None where there is none yet."""

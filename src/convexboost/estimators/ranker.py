@@ -168,8 +168,8 @@ class ConvexBoostRanker(BaseConvexBoost):
         The hypothesis that each weak learner of all rounds is (for trees, its splits), numbered by first
         appearance; −1 where that is not known.  In each round, members come one after the other.
     stop_reason_ : str
-        Why training stopped, in words.  Ctrl-C ends training too: the finished rounds are the model.  Where
-        there is none, it raises KeyboardInterrupt.  A fit that raises leaves the estimator as it was.
+        Why training stopped, in words.  A fit that raises leaves the estimator as it was.  Ctrl-C raises
+        KeyboardInterrupt too, but one that was not fitted keeps the rounds that were finished.
     stop_kind_ : str
         The same for programs: "rounds", "budget", "minimum", "gap", "converged", "no_change", "callback",
         "interrupted", "diverged" or "not_a_number".
