@@ -172,7 +172,9 @@ def test_networks_without_units_are_refused():
     description, arrays = written(trained("network")[0])
     ends = arrays["terms.network.unit_ends"].copy()
     ends[0] = 0
-    with pytest.raises(ValueError, match=r"array `terms.network.unit_ends` must hold at least one unit for each"):
+    with pytest.raises(
+        ValueError, match=r"array `terms.network.unit_ends` must hold at least one unit for each"
+    ):
         AdditiveModel.from_plain(description, arrays | {"terms.network.unit_ends": ends}, learner("network"))
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import pickle
 import signal
 import subprocess
 import sys
 import time
-import warnings
 
 import numpy as np
 import pandas as pd
@@ -57,7 +55,9 @@ def made(case, **settings):
 
 def same(a, b, rows):
     """Compare two models to the bit: predictions, history (less the seconds), what was chosen."""
-    np.testing.assert_array_equal(a.model_.predict(a._check_inputs(rows)), b.model_.predict(b._check_inputs(rows)))
+    np.testing.assert_array_equal(
+        a.model_.predict(a._check_inputs(rows)), b.model_.predict(b._check_inputs(rows))
+    )
     for name in a.history_:
         if name != "seconds":
             np.testing.assert_array_equal(a.history_[name], b.history_[name], err_msg=name)
@@ -167,7 +167,9 @@ def test_written_every_few_rounds(tmp_path, monkeypatch):
     written = []
     write = _resuming.Checkpoint.write
     monkeypatch.setattr(
-        _resuming.Checkpoint, "write", lambda self, run: (written.append(run.journal.n_rounds), write(self, run))
+        _resuming.Checkpoint,
+        "write",
+        lambda self, run: (written.append(run.journal.n_rounds), write(self, run)),
     )
     settings = {"early_stopping": False, "checkpoint": tmp_path / "run", "checkpoint_every": 4}
     ConvexBoostRegressor(n_rounds=10, **settings).fit(X, Y)
@@ -204,13 +206,13 @@ def test_an_error_in_a_callback_leaves_a_checkpoint(tmp_path):
 
 
 def test_no_folder(tmp_path):
-    with pytest.raises(FileNotFoundError, match="`checkpoint`=.* lies in a folder that does not exist"):
+    with pytest.raises(FileNotFoundError, match=r"`checkpoint`=.* lies in a folder that does not exist"):
         ConvexBoostRegressor(checkpoint=tmp_path / "no_folder" / "run").fit(X, Y)
 
 
 def test_a_learner_that_cannot_be_written(tmp_path):
     learner = DecisionTreeRegressor(max_depth=2)
-    with pytest.raises(ValueError, match="`checkpoint` cannot hold the weak learners that .*DecisionTree"):
+    with pytest.raises(ValueError, match=r"`checkpoint` cannot hold the weak learners that .*DecisionTree"):
         ConvexBoostRegressor(learner=learner, checkpoint=tmp_path / "run").fit(X, Y)
     assert not (tmp_path / "run").exists()
 
@@ -219,7 +221,7 @@ def test_a_learner_that_cannot_be_written(tmp_path):
 def test_not_a_checkpoint(content, tmp_path):
     path = tmp_path / "run"
     path.write_bytes(content)
-    with pytest.raises(ModelFormatError, match="run.* cannot be loaded"):
+    with pytest.raises(ModelFormatError, match=r"run.* cannot be loaded"):
         ConvexBoostRegressor(checkpoint=path).fit(X, Y)
     assert path.read_bytes() == content
 
@@ -243,7 +245,7 @@ def test_a_full_disk_does_not_end_training(tmp_path, monkeypatch):
         write(self, run)
 
     monkeypatch.setattr(_resuming.Checkpoint, "write", full)
-    with pytest.warns(UserWarning, match="`checkpoint` was not written: .*No space left"):
+    with pytest.warns(UserWarning, match=r"`checkpoint` was not written: .*No space left"):
         model.fit(X, Y)
     monkeypatch.undo()
     assert model.n_rounds_ == 8
@@ -278,7 +280,8 @@ def tell(record):
     print(record.round, flush=True)
     time.sleep(0.02)
 
-made(case, n_rounds=int(rounds), checkpoint=path, checkpoint_every=3, random_state=5, callbacks=[tell]).fit(*case[1])
+settings = {"n_rounds": int(rounds), "checkpoint": path, "checkpoint_every": 3, "random_state": 5}
+made(case, callbacks=[tell], **settings).fit(*case[1])
 """
 
 
@@ -339,19 +342,3 @@ def test_two_processes_on_one_checkpoint(tmp_path):
         process.kill()
     model = made(case, n_rounds=3, checkpoint=path, random_state=5).fit(*case[1])  # a dead one holds no lock
     assert model.n_rounds_ == 3
-
-
-def fitted(seed):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of forks with threads
-        return ConvexBoostClassifier(n_rounds=5, random_state=seed).fit(X, CLASSES).predict_proba(X)
-
-
-@pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_processes_give_the_same_model(method):
-    expected = [fitted(seed) for seed in (0, 1)]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        with multiprocessing.get_context(method).Pool(2) as pool:
-            found = pool.map(fitted, (0, 1))
-    np.testing.assert_array_equal(found, expected)

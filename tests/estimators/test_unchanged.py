@@ -114,7 +114,7 @@ def test_interrupted_anywhere(case, refit):
 
 @pytest.mark.parametrize("refit", [False, True])
 def test_wrong_rows_change_nothing(case, refit):
-    model, first, second, use = case
+    model, first, second, _ = case
     model = clone(model)
     if refit:
         model.fit(*first[0], **first[1])
@@ -127,7 +127,7 @@ def test_wrong_rows_change_nothing(case, refit):
 
 @pytest.mark.parametrize("refit", [False, True])
 def test_a_callback_that_raises_changes_nothing(case, refit):
-    model, first, second, use = case
+    model, first, second, _ = case
     model = clone(model)
     if refit:
         model.fit(*first[0], **first[1])

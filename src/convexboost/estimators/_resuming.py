@@ -6,6 +6,7 @@ and Δ come back by going through the rounds again, so nothing in it depends on 
 
 from __future__ import annotations
 
+import hashlib
 import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -51,7 +52,7 @@ class Run(NamedTuple):
         changed = _change(self.settings, settings)
         if changed:
             raise ValueError(
-                f"`warm_start` goes on with the run of the last fit, but {changed}: restore it, or fit a clone"
+                f"`warm_start` goes on with the run of the last fit, but {changed}: fit a clone instead"
             )
 
 
@@ -80,8 +81,10 @@ def settings_of(parameters: Mapping[str, Any], data: Data) -> dict[str, Any]:
 
 def described(value: Any) -> str:
     """Return a parameter in words that are the same in every process."""
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        return f"<{value.dtype} array {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()[:16]}>"
     if isinstance(value, np.ndarray):
-        return f"array {signature(value.reshape(len(value), -1), np.arange(len(value)))}"
+        return described(value.tolist())
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(described, value))}]"
     if isinstance(value, dict):
@@ -186,7 +189,9 @@ class Checkpoint:
 class Saver:
     """A callback that keeps the run of a training in a file."""
 
-    def __init__(self, file: Checkpoint, training: Training, settings: Settings, seed: int, every: int) -> None:
+    def __init__(
+        self, file: Checkpoint, training: Training, settings: Settings, seed: int, every: int
+    ) -> None:
         self.file, self.training, self.settings, self.seed = file, training, settings, seed
         self.every, self._saved = every, training.n_known_rounds
         if self._saved == 0:
