@@ -63,7 +63,7 @@ def write(
 ) -> None:
     """Write a model file, or one with another content: the old file or the new one is there, whole."""
     text = json.dumps(description, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    arrays = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     blobs = {name: _little(array).tobytes() for name, array in arrays.items()}
     kinds = {name: (_name_of(array.dtype), array.shape) for name, array in arrays.items()}
     metadata = {
