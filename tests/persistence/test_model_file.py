@@ -411,7 +411,7 @@ def test_an_old_file_survives_a_failure(tmp_path, monkeypatch):
     for function in ("fsync", "replace"):
         with monkeypatch.context() as patched:
             patched.setattr(os, function, full)
-            with pytest.raises(OSError, match="No space left"):
+            with pytest.raises(OSError, match=r"No space left on device: '.*/m'$"):
                 small(n_rounds=5)[0].save(path)
         assert path.read_bytes() == before
         assert [p.name for p in tmp_path.iterdir()] == ["m"]
@@ -457,6 +457,11 @@ def test_a_read_only_folder():
         assert "PermissionError" in done.stderr.splitlines()[-1]
         assert path.read_bytes() == before
         assert [p.name for p in folder.iterdir()] == ["m"]
+
+
+def test_a_folder_that_does_not_exist(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"'.*/nowhere/m'$"):
+        small()[0].save(tmp_path / "nowhere" / "m")
 
 
 def test_links_and_permissions_are_kept(tmp_path):
