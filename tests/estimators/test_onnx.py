@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from convexboost import ConvexBoostClassifier, ConvexBoostRegressor
+from convexboost.core.nodes import Nodes
 from tests.contracts.conftest import LOSSES, data
 from tests.contracts.conftest import loss as loss_of
 from tests.persistence.cases import fitted, works
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
+
+from convexboost.onnx import model_of  # noqa: E402
 
 TREES = ["tree", "stump", "sign_stump", "class_stump", "additive"]
 
@@ -132,6 +136,39 @@ def test_models_without_a_split():
     model = ConvexBoostRegressor(n_rounds=3, early_stopping=False).fit(X, np.full(10, 3.5))
     rows = np.array([[np.nan, 1], [2, 3]], np.float32)
     np.testing.assert_allclose(run(model.to_onnx(), {"X": rows})["prediction"], [[3.5], [3.5]])
+
+
+@pytest.mark.parametrize("n_outputs", [1, 3])
+def test_trees_that_are_one_leaf(n_outputs):
+    """Between others: they are part of the constant."""
+    model, _ = fitted("half_squared", "tree", "plain", 100, 6)
+    nodes = model.model_.nodes()
+    values = np.ascontiguousarray(nodes.values[:, :n_outputs])
+    split = replace(nodes, values=values, start=nodes.start[:n_outputs])
+    alone = replace(
+        split,
+        **{name: getattr(split, name)[:1] for name in ("missing_left", "unseen_left", "gain", "cover")},
+        **{name: np.array([-1], np.int32) for name in ("column", "left", "right", "level_set")},
+        **{name: np.zeros(1, np.int32) for name in ("tree", "leaf")},
+        cut=np.array([np.nan]),
+        values=np.full((1, n_outputs), 0.25),
+    )
+    X = big("plain")
+    several, one = (
+        run(
+            model_of(
+                Nodes.joined(parts, split.start),
+                n_features=4,
+                inputs=None,
+                dtype="float32",
+                steps=None,
+                metadata={},
+            ),
+            {"X": X},
+        )["scores"]
+        for parts in ([alone, split, alone, split], [split])
+    )
+    np.testing.assert_allclose(several - split.start, 2 * (one - split.start) + 0.5, atol=1e-5)
 
 
 def test_the_file_is_written(tmp_path):

@@ -129,6 +129,7 @@ def _with_vectors(nodes: Nodes, source: str, target: str) -> NodeProto:
     is_alone[nodes.roots] = nodes.is_leaf[nodes.roots]
     kept, leaves = np.flatnonzero(~is_alone), np.flatnonzero(nodes.is_leaf & ~is_alone)
     is_leaf = nodes.is_leaf[kept]
+    place = np.cumsum(~is_alone) - 1  # numbers must be below that of all nodes
 
     def of_splits(values: NDArray[Any]) -> list[int]:
         return np.where(is_leaf, 0, values[kept]).tolist()
@@ -142,15 +143,15 @@ def _with_vectors(nodes: Nodes, source: str, target: str) -> NodeProto:
         aggregate_function="SUM",
         post_transform="NONE",
         nodes_treeids=nodes.tree[kept].tolist(),
-        nodes_nodeids=kept.tolist(),
+        nodes_nodeids=place[kept].tolist(),
         nodes_modes=np.where(is_leaf, "LEAF", "BRANCH_LEQ").tolist(),
         nodes_values_as_tensor=numpy_helper.from_array(np.where(is_leaf, 0.0, nodes.cut[kept])),
         nodes_featureids=of_splits(nodes.column),
-        nodes_truenodeids=of_splits(nodes.left),
-        nodes_falsenodeids=of_splits(nodes.right),
+        nodes_truenodeids=of_splits(place[nodes.left]),
+        nodes_falsenodeids=of_splits(place[nodes.right]),
         nodes_missing_value_tracks_true=of_splits(nodes.missing_left.astype(int)),
         target_treeids=np.repeat(nodes.tree[leaves], n_outputs).tolist(),
-        target_nodeids=np.repeat(leaves, n_outputs).tolist(),
+        target_nodeids=np.repeat(place[leaves], n_outputs).tolist(),
         target_ids=np.tile(np.arange(n_outputs), len(leaves)).tolist(),
         target_weights_as_tensor=numpy_helper.from_array(nodes.values[nodes.leaf[leaves]].ravel()),
     )
