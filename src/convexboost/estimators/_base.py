@@ -318,7 +318,7 @@ class BaseConvexBoost(Explained, SavedModel, ExportedModel):
             has_rate=not self._is_auto("learning_rate"),
             n_hypotheses=self.model_.mapper.n_hypotheses,
             decay=settled.options.algorithm.decay,
-            stronger=repr(settled.learner.stronger()),
+            stronger=repr(settled.settled_learner.stronger()),
         )
         return diagnose(run, _trials.run(self, X, y) if trials else ())
 
@@ -426,15 +426,11 @@ def _start(objective: BoundLoss, data: Data, settled: Settled) -> Array:
     A fold may have no event to take the log of a mean from.
     """
     try:
-        start = objective.start()
+        return objective.start()
     except (ValueError, ArithmeticError):
         if data.train is data.whole:
             raise
-        start = settled.bind(data.whole).start()
-    if not np.isfinite(start).all():
-        largest = float(np.abs(np.asarray(data.whole.y, float)).max())
-        raise ValueError(f"`y` is too large: the best constant is not finite.  Rescale it; got {largest:.3g}")
-    return start
+        return settled.bind(data.whole).start()
 
 
 def _learnt_nothing(history: dict[str, Any]) -> bool:
