@@ -98,8 +98,8 @@ def page(found: dict[int, Any], arguments: argparse.Namespace) -> str:
         [
             f"Exact path-dependent Shapley values of {arguments.rows:,} rows and {COLUMNS} columns, after "
             f"{arguments.rounds} rounds of trees with {LEAVES} leaves. A round of ours is one tree whose "
-            "leaves hold a number for every output; that of the peers is a tree for each output. Ratio: seconds of "
-            f"the peer / ours. For several outputs the least is {number(least)} (goal {GOAL:g}: "
+            "leaves hold a number for every output; that of the peers is a tree for each output. Ratio: "
+            f"seconds of the peer / ours. For several outputs the least is {number(least)} (goal {GOAL:g}: "
             f"{common.verdict(least >= GOAL)}).",
             table(("outputs", "library", "trees", "seconds", "ratio"), rows),
             "Ours add up to the scores within 1e-9, which the program checks. Medians of alternating runs, "

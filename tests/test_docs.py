@@ -13,6 +13,7 @@ from convexboost import check_loss
 ROOT = Path(__file__).parents[1]
 MAP = (ROOT / "docs" / "paper-map.md").read_text()
 ADD_A_LOSS = (ROOT / "docs" / "add-a-loss.md").read_text()
+EXPLAIN = (ROOT / "docs" / "explain.md").read_text()
 
 
 def references():
@@ -43,6 +44,7 @@ def test_there_are_many_references():
         "docs/paper-map.md",
         "docs/decisions.md",
         "docs/diagnosis.md",
+        "docs/explain.md",
         "docs/generalisation.md",
         "docs/parameters.md",
         "docs/performance.md",
@@ -88,10 +90,11 @@ def test_the_code_in_the_readme_runs(capsys):
     assert re.search("No model gets below .*, so it is at most .* above the optimum", capsys.readouterr().out)
 
 
-def test_the_page_about_losses_runs_and_prints_what_it_says(capsys):
+@pytest.mark.parametrize("page", [ADD_A_LOSS, EXPLAIN], ids=["add-a-loss", "explain"])
+def test_the_page_runs_and_prints_what_it_says(page, capsys):
     names: dict[str, object] = {"__name__": "add_a_loss"}
     printed = ""
-    for language, block in re.findall(r"```(\w+)\n(.*?)```", ADD_A_LOSS, re.S):
+    for language, block in re.findall(r"```(\w+)\n(.*?)```", page, re.S):
         if language == "text":
             assert block.split() == printed.split()
         elif "import torch" not in block or find_spec("torch"):
