@@ -13,7 +13,6 @@ from convexboost import check_loss
 ROOT = Path(__file__).parents[1]
 MAP = (ROOT / "docs" / "paper-map.md").read_text()
 ADD_A_LOSS = (ROOT / "docs" / "add-a-loss.md").read_text()
-EXPLAIN = (ROOT / "docs" / "explain.md").read_text()
 
 
 def references():
@@ -90,11 +89,12 @@ def test_the_code_in_the_readme_runs(capsys):
     assert re.search("No model gets below .*, so it is at most .* above the optimum", capsys.readouterr().out)
 
 
-@pytest.mark.parametrize("page", [ADD_A_LOSS, EXPLAIN], ids=["add-a-loss", "explain"])
-def test_the_page_runs_and_prints_what_it_says(page, capsys):
-    names: dict[str, object] = {"__name__": "add_a_loss"}
+@pytest.mark.parametrize("page", ["add-a-loss", "explain", "resuming"])
+def test_pages_run_and_print_what_they_say(page, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {"__name__": page.replace("-", "_")}
     printed = ""
-    for language, block in re.findall(r"```(\w+)\n(.*?)```", page, re.S):
+    for language, block in re.findall(r"```(\w+)\n(.*?)```", (ROOT / f"docs/{page}.md").read_text(), re.S):
         if language == "text":
             assert block.split() == printed.split()
         elif "import torch" not in block or find_spec("torch"):

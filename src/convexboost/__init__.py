@@ -8,6 +8,7 @@
   has an `AdditiveModel`.  `Training` does it round by round, with states to save and restore.  Both take
   `Options`.  Algorithms and step rules are in `convexboost.boosting`.  `certify` bounds the distance to the
   optimum.
+- Model files: `save` of an estimator and `load`, which raises `ModelFormatError` (docs/model-file.md).
 - Pictures of a run: `ConvergenceDisplay`, `EdgeDisplay`, `CertificateDisplay`; of a model:
   `ImportanceDisplay`, `ContributionDisplay`, `ShapeFunctionDisplay`.
 """
@@ -29,12 +30,14 @@ __all__ = [
     "EdgeDisplay",
     "FunctionSpace",
     "ImportanceDisplay",
+    "ModelFormatError",
     "Options",
     "ShapeFunctionDisplay",
     "Training",
     "boost",
     "certify",
     "check_loss",
+    "load",
 ]
 
 if TYPE_CHECKING:
@@ -44,6 +47,7 @@ if TYPE_CHECKING:
     from convexboost.core.model import AdditiveModel
     from convexboost.core.space import FunctionSpace
     from convexboost.estimators import ConvexBoostClassifier, ConvexBoostRanker, ConvexBoostRegressor
+    from convexboost.estimators._saved import load
     from convexboost.inspection.certify import certify
     from convexboost.inspection.displays import CertificateDisplay, ConvergenceDisplay, EdgeDisplay
     from convexboost.inspection.model_displays import (
@@ -51,6 +55,7 @@ if TYPE_CHECKING:
         ImportanceDisplay,
         ShapeFunctionDisplay,
     )
+    from convexboost.persistence import ModelFormatError
 
 __getattr__, __dir__ = lazy(
     __name__,
@@ -61,8 +66,10 @@ __getattr__, __dir__ = lazy(
         "convexboost.core.model": ["AdditiveModel"],
         "convexboost.core.space": ["FunctionSpace"],
         "convexboost.estimators": ["ConvexBoostClassifier", "ConvexBoostRanker", "ConvexBoostRegressor"],
+        "convexboost.estimators._saved": ["load"],
         "convexboost.inspection.certify": ["certify"],
         "convexboost.inspection.displays": ["CertificateDisplay", "ConvergenceDisplay", "EdgeDisplay"],
+        "convexboost.persistence": ["ModelFormatError"],
         "convexboost.inspection.model_displays": [
             "ContributionDisplay",
             "ImportanceDisplay",
