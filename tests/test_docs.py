@@ -43,6 +43,7 @@ def test_there_are_many_references():
         "docs/paper-map.md",
         "docs/decisions.md",
         "docs/diagnosis.md",
+        "docs/explain.md",
         "docs/generalisation.md",
         "docs/parameters.md",
         "docs/performance.md",
@@ -88,7 +89,7 @@ def test_the_code_in_the_readme_runs(capsys):
     assert re.search("No model gets below .*, so it is at most .* above the optimum", capsys.readouterr().out)
 
 
-@pytest.mark.parametrize("page", ["add-a-loss", "resuming"])
+@pytest.mark.parametrize("page", ["add-a-loss", "explain", "resuming"])
 def test_pages_run_and_print_what_they_say(page, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": page.replace("-", "_")}

@@ -24,7 +24,7 @@ from convexboost.core.protocols import HypothesisSet, Mapper
 from convexboost.core.space import Array
 from convexboost.estimators import _validation
 from convexboost.estimators._auto import Settled, first_objective, settle
-from convexboost.estimators._explained import Explained
+from convexboost.estimators._explained import ExplainedModel
 from convexboost.estimators._exported import ExportedModel
 from convexboost.estimators._frames import naming
 from convexboost.estimators._input import (
@@ -53,7 +53,7 @@ from convexboost.losses._objective import BoundLoss
 FEW_ROUNDS = 200
 
 
-class BaseConvexBoost(Explained, SavedModel, ExportedModel):
+class BaseConvexBoost(ExplainedModel, SavedModel, ExportedModel):
     """Fit, diagnosis, certificate and prediction of scores; the subclasses say what the targets are."""
 
     _settled: Settled
