@@ -200,4 +200,5 @@ def test_targets_that_are_too_large():
 
 def test_pairs_without_a_weight():
     with pytest.raises(ValueError, match="`sample_weight` must give some pair of rows in a query a weight"):
-        ConvexBoostRanker(n_rounds=2).fit(np.zeros((2, 1)), [0, 1], [1, 1], sample_weight=[1e308, 1e37])
+        weight = [0.0, 0.0, 0.0, 1e308, 1.2e37]
+        ConvexBoostRanker(n_rounds=2).fit(np.zeros((5, 1)), [0, 0, 0, 0, 1], [0, 0, 0, 1, 1], weight)
