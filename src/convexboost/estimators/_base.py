@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -14,8 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from convexboost.boosting.member import Problem
-from convexboost.boosting.options import Options
-from convexboost.boosting.training import Callback, Record, Result, Stop, Training
+from convexboost.boosting.training import Result, Stop, Training
 from convexboost.checks import guarded
 from convexboost.core.model import AdditiveModel
 from convexboost.core.protocols import HypothesisSet, Mapper
@@ -32,6 +30,7 @@ from convexboost.estimators._input import (
     check_offset,
     check_weight,
 )
+from convexboost.estimators._progress import progress
 from convexboost.estimators._recalibration import recalibrated
 from convexboost.estimators._scoring import Judge, Watched, pooled_scores
 from convexboost.inspection.certificates import Certificate
@@ -84,8 +83,9 @@ class BaseConvexBoost(EstimatorInput):
             problems = self._members(settled, objective, data, _parts(data, shares))
             options = settled.ensemble_options
         score = self._score_of(problems, data, shares, loss)
-        training = Training.of_several(problems, options, self._callbacks(options), score)
-        training.run()
+        with progress(self.verbose, options, len(problems)) as report:
+            training = Training.of_several(problems, options, [*(self.callbacks or []), *report], score)
+            training.run()
         result = training.result()
         if result.stop.kind == "interrupted" and len(result.records) == 1:  # there is nothing to keep
             raise KeyboardInterrupt
@@ -216,10 +216,6 @@ class BaseConvexBoost(EstimatorInput):
         if not self._is_auto("step"):
             return "step='auto' avoids this"
         return "algorithm='naive' with step='line_search' cannot raise the objective"
-
-    def _callbacks(self, options: Options) -> list[Callback]:
-        report = [_Report(options.n_rounds, self.verbose)] if self.verbose else []
-        return [*(self.callbacks or []), *report]
 
     # -- what can be asked of a model --------------------------------------------------------------
 
@@ -392,17 +388,3 @@ def _learnt_nothing(history: dict[str, Any]) -> bool:
     """Return whether the objective rose above its start and stayed there, in a run of some length."""
     start, later = history["objective"][0], history["objective"][1:]
     return len(later) >= FEW_ROUNDS and bool(later.min() > start + 1e-12 * abs(start))
-
-
-class _Report:
-    """Print about twenty lines (verbose=1) or one per round (verbose=2) on standard error."""
-
-    def __init__(self, n_rounds: int, verbose: int) -> None:
-        self.every = max(n_rounds // 20, 1) if verbose == 1 else 1
-
-    def __call__(self, record: Record) -> None:
-        if record.round % self.every == 0:
-            line = f"round {record.round:5d}  objective {record.objective:.6g}"
-            for name, value in (("validation", record.validation), ("score", record.score)):
-                line += "" if np.isnan(value) else f"  {name} {value:.6g}"
-            print(f"{line}  {record.seconds:.2f} s", file=sys.stderr)

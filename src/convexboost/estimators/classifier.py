@@ -138,9 +138,10 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
         The number of threads; None and -1 are all cores.  The model does not depend on it.
     callbacks : list of callables or None, default=None
         Each is called with a `Record` after every round (and for the start); a true return value stops
-        training.
+        training, and a text says why.  Some are in `convexboost.callbacks`.
     verbose : int, default=0
-        1 prints about twenty lines on standard error, 2 one line per round.
+        1 shows a progress bar on the terminal (about twenty lines where standard error is none), 2 prints a
+        line per round.
 
     Attributes
     ----------
