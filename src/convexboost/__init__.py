@@ -8,6 +8,7 @@
   has an `AdditiveModel`.  `Training` does it round by round, with states to save and restore.  Both take
   `Options`.  Algorithms and step rules are in `convexboost.boosting`.  `certify` bounds the distance to the
   optimum.
+- Model files: `save` of an estimator, `load` (docs/model-file.md).
 - Pictures: `ConvergenceDisplay`, `EdgeDisplay`, `CertificateDisplay`.
 """
 
@@ -26,11 +27,13 @@ __all__ = [
     "ConvexBoostRegressor",
     "EdgeDisplay",
     "FunctionSpace",
+    "ModelFormatError",
     "Options",
     "Training",
     "boost",
     "certify",
     "check_loss",
+    "load",
 ]
 
 if TYPE_CHECKING:
@@ -40,8 +43,10 @@ if TYPE_CHECKING:
     from convexboost.core.model import AdditiveModel
     from convexboost.core.space import FunctionSpace
     from convexboost.estimators import ConvexBoostClassifier, ConvexBoostRanker, ConvexBoostRegressor
+    from convexboost.estimators._saved import load
     from convexboost.inspection.certify import certify
     from convexboost.inspection.displays import CertificateDisplay, ConvergenceDisplay, EdgeDisplay
+    from convexboost.persistence import ModelFormatError
 
 __getattr__, __dir__ = lazy(
     __name__,
@@ -52,7 +57,9 @@ __getattr__, __dir__ = lazy(
         "convexboost.core.model": ["AdditiveModel"],
         "convexboost.core.space": ["FunctionSpace"],
         "convexboost.estimators": ["ConvexBoostClassifier", "ConvexBoostRanker", "ConvexBoostRegressor"],
+        "convexboost.estimators._saved": ["load"],
         "convexboost.inspection.certify": ["certify"],
         "convexboost.inspection.displays": ["CertificateDisplay", "ConvergenceDisplay", "EdgeDisplay"],
+        "convexboost.persistence": ["ModelFormatError"],
     },
 )

@@ -1,9 +1,12 @@
-"""A fit changes an estimator wholly or not at all."""
+"""All or nothing: a fit changes an estimator wholly or not at all, and so does writing a file."""
 
 from __future__ import annotations
 
+import os
+import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 
@@ -20,3 +23,32 @@ def unchanged_on_error(estimator: Any) -> Iterator[None]:
     except BaseException:
         estimator.__dict__ = before
         raise
+
+
+def write_atomically(path: str | os.PathLike[str], *parts: bytes) -> None:
+    """Write a file so that at any moment, a power cut included, the old or the new one is there, whole.
+
+    A temporary file in the same folder is written, flushed to the disk, and renamed.  Where anything fails
+    (the disk is full, the folder is read-only) the old file is left as it was and nothing else stays behind.
+    """
+    target = Path(os.path.realpath(path))  # a link stays a link
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
+    try:
+        with open(temporary, "xb") as file:
+            for part in parts:
+                file.write(part)
+            file.flush()
+            os.fsync(file.fileno())
+        with suppress(FileNotFoundError):
+            os.chmod(temporary, os.stat(target).st_mode & 0o777)
+        os.replace(temporary, target)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink()
+        raise
+    if os.name == "posix":  # the new name must reach the disk too
+        folder = os.open(target.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)

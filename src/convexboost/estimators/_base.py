@@ -23,7 +23,6 @@ from convexboost.estimators._auto import Settled, first_objective, settle
 from convexboost.estimators._frames import naming
 from convexboost.estimators._input import (
     Data,
-    EstimatorInput,
     Given,
     Rows,
     check_columns,
@@ -32,6 +31,7 @@ from convexboost.estimators._input import (
 )
 from convexboost.estimators._progress import progress
 from convexboost.estimators._recalibration import recalibrated
+from convexboost.estimators._saved import SavedModel
 from convexboost.estimators._scoring import Judge, Watched, pooled_scores
 from convexboost.inspection.certificates import Certificate
 from convexboost.inspection.certify import Effort, certify
@@ -47,7 +47,7 @@ from convexboost.losses._objective import BoundLoss
 FEW_ROUNDS = 200
 
 
-class BaseConvexBoost(EstimatorInput):
+class BaseConvexBoost(SavedModel):
     """Fit, diagnosis, certificate and prediction of scores; the subclasses say what the targets are."""
 
     _settled: Settled

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -200,6 +200,10 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
 
     _task = "classification"
     _tasks = ("classification", "binary", "any")
+    _fitted_targets: ClassVar[Mapping[str, Any]] = {
+        "classes_": NDArray[Any],
+        "_class_factors": tuple[Any, ...] | None,
+    }
 
     def __init__(
         self,
@@ -401,6 +405,11 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
             where = "the model does not know" if parameter == "y" else "`y` does not"
             raise ValueError(f"`{parameter}` holds a class that {where}: {shown(unknown[0])}")
         return self._class_numbers(y)
+
+    def _check_outputs(self, n_outputs: int) -> None:
+        n_classes = len(self.classes_)
+        if n_classes < 2 or n_outputs not in (n_classes, 1 if n_classes == 2 else n_classes):
+            raise ValueError(f"{n_classes} classes do not fit {n_outputs} outputs")
 
     def _decode_targets(self, y: Any) -> NDArray[Any]:
         return self.classes_[y]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -177,6 +177,7 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
 
     _task = "regression"
     _tasks = ("regression", "any")
+    _fitted_targets: ClassVar[Mapping[str, Any]] = {"_n_outputs": int, "_one_dimensional": bool}
 
     def __init__(
         self,

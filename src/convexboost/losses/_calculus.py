@@ -562,6 +562,19 @@ class Ridge(Loss):
         return Ridge(factor * self.l2)
 
 
+#: The classes that combinations of losses consist of, by their names in a model file.
+PARTS: dict[str, type[Any]] = {
+    "sum": Sum,
+    "multiple": Multiple,
+    "affine": Affine,
+    "maximum": Maximum,
+    "expression": Expression,
+    "row_expression": RowExpression,
+    "multiple_of_rows": MultipleOfRows,
+    "ridge": Ridge,
+}
+
+
 def is_loss(thing: Any) -> bool:
     """Return whether it can be combined with losses."""
     return isinstance(thing, Loss) or can_be_loss(thing)
