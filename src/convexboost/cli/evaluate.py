@@ -90,4 +90,3 @@ def _ranking(model: Any, rows: Rows, y: NDArray[Any]) -> dict[str, Any]:
         "NDCG@10": ndcg(y, scores, rows.query),
         "pairs in the wrong order": disagreement(y, scores, rows.query, rows.weight),
     }
-

@@ -15,7 +15,7 @@ def run(model: Path, onnx: Path | None, as_json: bool) -> None:
     check_file(onnx, "--onnx")
     estimator = load(model)
     try:
-        estimator.to_onnx(onnx)  # type: ignore[attr-defined]
+        estimator.to_onnx(onnx)
     except (TypeError, ValueError, NotImplementedError) as error:
         raise CommandError(f"{model} cannot be written as ONNX: {error}") from error
     show({"model": str(model), "onnx": str(onnx), "bytes": onnx.stat().st_size}, as_json)

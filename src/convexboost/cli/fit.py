@@ -42,9 +42,7 @@ class FitOptions(NamedTuple):
 def run(given: FitOptions) -> None:
     """Read, train, save, and say what was done."""
     options, parameters = read_config(given.config)
-    parameters |= {
-        name: value for name in ("loss", "learner") if (value := getattr(given, name)) is not None
-    }
+    parameters |= {name: value for name in ("loss", "learner") if (value := getattr(given, name)) is not None}
     parameters |= parse_sets(given.sets)
     given = _merged(given, options)
     out = given.out or Path(f"{given.data.name.partition('.')[0] or 'model'}{ENDING}")
@@ -85,9 +83,7 @@ def _merged(given: FitOptions, options: Mapping[str, Any]) -> FitOptions:
     return given._replace(**found)
 
 
-def _validation(
-    given: FitOptions, roles: Roles, estimator: BaseConvexBoost, rows: Rows, task: str
-) -> Rows:
+def _validation(given: FitOptions, roles: Roles, estimator: BaseConvexBoost, rows: Rows, task: str) -> Rows:
     """Read the rows to validate on, whose columns must hold what those of the training rows hold."""
     assert given.valid is not None
     learned = make(task, estimator.get_params(deep=False))
@@ -106,7 +102,7 @@ def _fitted(estimator: BaseConvexBoost, task: str, rows: Rows, valid: Rows | Non
         if valid.query is not None:
             arguments[f"{groups}_val"] = valid.query
     with _refused():
-        fitted: BaseConvexBoost = estimator.fit(rows.X, rows.y, **arguments)  # type: ignore[attr-defined]
+        fitted: BaseConvexBoost = estimator.fit(rows.X, rows.y, **arguments)
     return fitted
 
 

@@ -5,31 +5,27 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import joblib
 import numpy as np
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
-from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted
 
 from convexboost.boosting.training import Stop
-from convexboost.cli.output import CommandError, check_picture
+from convexboost.cli.models import load
+from convexboost.cli.output import check_picture, show
 from convexboost.estimators._base import BaseConvexBoost
 from convexboost.inspection.findings import Diagnosis
 
 
-class InspectError(CommandError):
-    """There is nothing to inspect."""
-
-    status = 1
-
-
-def run(path: Path, figure: Path | None) -> None:
+def run(path: Path, figure: Path | None, as_json: bool = False) -> None:
     """Load, print, draw."""
-    model = load(path)
+    model = load(path, pickles=True)
     if figure is not None:
         check_picture(figure, "--figure")
+        draw(model, figure)
+    if as_json:
+        show(facts(model, path), as_json=True)
+        return
     console = Console(highlight=False)
     console.print(f"[bold]{type(model).__name__}[/] in {escape(str(path))}")
     console.print(_settings(model))
@@ -39,27 +35,39 @@ def run(path: Path, figure: Path | None) -> None:
     console.print("\n[bold]Diagnosis[/]")
     _tell(console, model.diagnose())
     if figure is not None:
-        console.print(f"\npicture: {escape(str(draw(model, figure)))}")
+        console.print(f"\npicture: {escape(str(figure))}")
 
 
-def load(path: Path) -> BaseConvexBoost:
-    """Read a pickled or joblib-dumped estimator."""
-    if not path.is_file():
-        raise InspectError(f"there is no file {path}")
-    try:
-        model = joblib.load(path)
-    except Exception as error:  # a pickle can raise anything
-        raise InspectError(f"{path} cannot be read as a pickle or a joblib dump: {error}") from error
-    if not isinstance(model, BaseConvexBoost):
-        name = type(model).__name__
-        raise InspectError(
-            f"{path} holds no convexboost estimator but a {name}; of a pipeline, save the last step"
-        )
-    try:
-        check_is_fitted(model)
-    except NotFittedError:
-        raise InspectError(f"{path} holds a {type(model).__name__} that is not fitted") from None
-    return model
+def facts(model: BaseConvexBoost, path: Path) -> dict[str, Any]:
+    """Return what is printed as plain values."""
+    history = model.history_
+    found: dict[str, Any] = {
+        "model": str(path),
+        "estimator": type(model).__name__,
+        "task": model._task,
+        "features": list(map(str, model._columns.names)),
+        "loss": str(model.loss_),
+        "learner": str(model._settled.settled_learner),
+        "algorithm": model._settled.options.algorithm.name,
+        "step": model._settled.options.step.name,
+        "output": model.output,
+        "members": model.n_members_,
+        "rounds": model.n_rounds_,
+        "best round": model.best_round_,
+        "weak learners": int(history["weak_learners"][-1]),
+        "seconds": float(history["seconds"][-1]),
+        "stopped": model.stop_reason_,
+    }
+    for name in ("objective", "validation", "score"):
+        values = history[name]
+        found[name] = None if np.isnan(values).all() else float(values[model.best_round_])
+    diagnosis = model.diagnose()
+    certificate = model.certificate_
+    return found | {
+        "gap": None if certificate is None else float(certificate.gap()),
+        "diagnosis": list(diagnosis.lines),
+        "warnings": [finding.title for finding in diagnosis.warnings],
+    }
 
 
 def draw(model: BaseConvexBoost, path: Path) -> Path:

@@ -54,7 +54,7 @@ def check_probabilities(model: BaseConvexBoost, path: Path) -> None:
     if not is_classifier(model):
         raise CommandError(f"`--proba` needs a classifier, but {path} is a {type(model).__name__}")
     if not model.loss_.has_link:
-        raise CommandError(f"`--proba`: the loss {model.loss_} of {path} gives no probabilities; try --scores")
+        raise CommandError(f"`--proba`: the loss {model.loss_} gives no probabilities; try --scores")
 
 
 def table(model: Any, X: Any, *, proba: bool = False, scores: bool = False) -> pd.DataFrame:

@@ -119,12 +119,15 @@ class Data:
         if self.has_queries:
             return "ranking", "there are queries"
         if isinstance(self.file, Letor):
-            values, kind = self.file.y, NUMBERS
+            values: Any = self.file.y
+            kind: str | None = NUMBERS
         else:
-            column = self._target()
-            values, kind = column, _kind(column)
-        if kind == TEXT or (not isinstance(values, np.ndarray) and types.is_boolean(_plain(values.type))):
-            return "classification", "the target holds text" if kind == TEXT else "the target is true or false"
+            values = self._target()
+            kind = _kind(values)
+        if kind == TEXT:
+            return "classification", "the target holds text"
+        if not isinstance(values, np.ndarray) and types.is_boolean(_plain(values.type)):
+            return "classification", "the target is true or false"
         if kind != NUMBERS:
             return "regression", ""  # refused with the cell, later
         distinct = np.unique(np.asarray(values, float))
@@ -146,7 +149,7 @@ class Data:
             return self._numbers(self.roles.target, "the target")
         labels = self._labels(self.roles.target, "the target")
         if self.model is not None:
-            classes: NDArray[Any] = self.model.classes_  # type: ignore[attr-defined]
+            classes: NDArray[Any] = self.model.classes_
             unknown = ~np.isin(labels, classes)
             if unknown.any():
                 row = int(np.argmax(unknown))
@@ -168,7 +171,7 @@ class Data:
         if _kind(column) == TEXT:
             return self._parsed(column, name)
         if _kind(column) != NUMBERS:
-            raise self.file.broken(0, name, f"{what} must be a number, but the column holds {column.type}")
+            raise self.file.broken(0, name, f"{what} must be a number, got {column.type}")
         return np.asarray(_floats(column))
 
     def _labels(self, name: str, what: str) -> NDArray[Any]:
@@ -179,7 +182,7 @@ class Data:
         if kind == TEXT:
             return np.asarray(_decoded(column).to_pylist(), str)
         if kind != NUMBERS:
-            raise self.file.broken(0, name, f"{what} must be text or a number, the column holds {column.type}")
+            raise self.file.broken(0, name, f"{what} must be text or a number, got {column.type}")
         if types.is_boolean(_plain(column.type)):
             return np.asarray(_decoded(column).to_pylist(), bool)
         return _whole(_floats(column))
@@ -223,7 +226,7 @@ class Data:
     def _inputs_of_model(self, model: BaseConvexBoost) -> Any:
         assert isinstance(self.file, Table)
         if "feature_names_in_" not in vars(model):
-            raise DataError(f"the model was fitted to columns without names, but those of {self.name} have some")
+            raise DataError(f"{self.name} has names of columns, but the model was fitted to none")
         columns = model._columns
         out = {}
         for name, kind in zip(columns.names, columns.kinds, strict=True):

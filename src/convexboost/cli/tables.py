@@ -1,4 +1,4 @@
-"""Files with data: CSV, Parquet, SVMlight and LETOR.  What is broken in one is named with its line and column.
+"""Files with data: CSV, Parquet, SVMlight and LETOR.  Errors name line and column.
 
 CSV files are read by Arrow, which is fast but says little of what is wrong; only then Python's csv module
 reads the file again, to find the line.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import gzip
-import io
 import re
 import sys
 from collections.abc import Collection, Iterator, Sequence
@@ -23,7 +22,7 @@ from numpy.typing import NDArray
 from pyarrow import csv as arrow_csv
 
 from convexboost.cli.output import CommandError
-from convexboost.datasets._letor import read_parts
+from convexboost.datasets._letor import read_parts, unpacked
 
 #: The formats, and how the names of their files end.
 ENDINGS = {
@@ -59,20 +58,10 @@ class Source:
             raise DataError(f"there is no file {path}")
         return cls(str(path), path)
 
-    def open(self) -> IO[bytes]:
-        """Return the bytes, unpacked."""
-        if isinstance(self.content, bytes):
-            raw: IO[bytes] = io.BytesIO(self.content)
-        else:
-            raw = self.content.open("rb")
-        packed = raw.read(2) == b"\x1f\x8b"
-        raw.seek(0)
-        return gzip.open(raw) if packed else raw  # type: ignore[return-value]
-
     def head(self) -> bytes:
         """Return the first bytes."""
         try:
-            with self.open() as file:
+            with unpacked(self.content) as file:
                 return file.read(HEAD)
         except (gzip.BadGzipFile, EOFError) as error:
             raise DataError(f"{self.name} cannot be unpacked: {error}") from None
@@ -193,7 +182,7 @@ def _read_parquet(source: Source) -> Table:
     from pyarrow import parquet
 
     try:
-        with source.open() as file:
+        with unpacked(source.content) as file:
             table = parquet.read_table(pa.BufferReader(file.read()))
     except (pa.ArrowException, OSError) as error:
         raise DataError(f"{source.name} cannot be read as Parquet: {_first_line(error)}") from None
@@ -223,7 +212,7 @@ def _read_csv(source: Source, as_text: Collection[str]) -> Table:
         if not name
     ]
     try:
-        with source.open() as file:
+        with unpacked(source.content) as file:
             table = arrow_csv.read_csv(
                 file,
                 parse_options=arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
@@ -238,6 +227,9 @@ def _read_csv(source: Source, as_text: Collection[str]) -> Table:
         raise DataError(f"{source.name} cannot be read as CSV: {_first_line(error)}") from None
     if table.num_rows == 0:
         raise DataError(f"{source.name} has no rows below its header")
+    if any(pa.types.is_binary(column.type) for column in table.columns):  # no text: raises at the line
+        for _ in rows:
+            pass
     columns = dict(zip(names, table.columns, strict=True))
     return CsvTable(source, columns, table.num_rows, tuple(notes))
 
@@ -251,7 +243,7 @@ def _delimiter(head: bytes) -> str:
 
 def _rows(source: Source, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the line on which each row begins, and its values; empty lines are none."""
-    with source.open() as file:
+    with unpacked(source.content) as file:
         reader = csv.reader(_lines(source, file), delimiter=delimiter, strict=True)
         line = 1
         while True:
@@ -273,7 +265,7 @@ def _lines(source: Source, file: IO[bytes]) -> Iterator[str]:
             yield line.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
             where = f"{source.name}, line {number}, byte {error.start + 1}"
-            raise DataError(f"{where}: {error.object[error.start] :#04x} is no UTF-8; save it so") from None
+            raise DataError(f"{where}: {error.object[error.start]:#04x} is no UTF-8; save it so") from None
 
 
 def _ragged(source: Source, line: int, row: Sequence[str], names: Sequence[str]) -> DataError:
