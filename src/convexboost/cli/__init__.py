@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 #: What the commands need besides the library.
 NEEDED = ("typer", "rich", "matplotlib", "plotly", "pandas", "pyarrow", "onnx")
 
@@ -20,5 +18,4 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if error.name not in NEEDED:
             raise
-        print(f"this command needs {error.name}: pip install 'convexboost[all]'", file=sys.stderr)
-        raise SystemExit(1) from None
+        raise SystemExit(f"this command needs {error.name}: pip install 'convexboost[all]'") from None

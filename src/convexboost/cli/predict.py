@@ -40,8 +40,9 @@ def run(
     if proba:
         check_probabilities(estimator, model)
     file = Data(data, form, Roles(), estimator)
+    X = file.rows(None).X
     try:
-        answers = table(estimator, file.rows(None).X, proba=proba, scores=scores)
+        answers = table(estimator, X, proba=proba, scores=scores)
     except ValueError as error:
         raise CommandError(f"{file.name}: {error}") from error
     if keep:
