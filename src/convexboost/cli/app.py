@@ -264,15 +264,28 @@ def inspect(
     figure: Annotated[
         Path | None, typer.Option(help="Draw convergence and edges into this file (.png, .svg, .pdf).")
     ] = None,
+    html: Annotated[Path | None, typer.Option(help="Write a page about the model to this file.")] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="A file with rows for the page, best such as were not trained on.")
+    ] = None,
+    target: Target = None,
+    weight: Weight = None,
+    query: Query = None,
+    form: Format = None,
     as_json: Json = False,
 ) -> None:
     """Say what a saved model is, how its training went, and what went wrong, if anything.
 
+    With --html it writes a page with curves and importances; rows of --data are measured and explained.
     A model file is only read.  A pickle can run any code when it is loaded: inspect only those you trust.
     """
-    from convexboost.cli.inspect import run
+    from convexboost.cli.inspect import Page, run
+    from convexboost.cli.rows import Roles
 
-    _run("inspect", lambda: run(model, figure, as_json))
+    page = None if html is None else Page(html, data, Roles(target, weight, query), form)
+    if data is not None and page is None:
+        raise typer.BadParameter("goes with --html", param_hint="--data")
+    _run("inspect", lambda: run(model, figure, page, as_json))
 
 
 @app.command()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from rich.console import Console
@@ -11,18 +11,32 @@ from rich.markup import escape
 from rich.table import Table
 
 from convexboost.boosting.training import Stop
-from convexboost.cli.models import load
-from convexboost.cli.output import check_picture, show
+from convexboost.cli.models import check_file, load
+from convexboost.cli.output import CommandError, check_picture, show
+from convexboost.cli.rows import Data, Roles
 from convexboost.estimators._base import BaseConvexBoost
 from convexboost.inspection.findings import Diagnosis
 
 
-def run(path: Path, figure: Path | None, as_json: bool = False) -> None:
+class Page(NamedTuple):
+    """The page to write, and the rows to show on it."""
+
+    out: Path
+    data: Path | None = None
+    roles: Roles = Roles()
+    form: str | None = None
+
+
+def run(path: Path, figure: Path | None = None, page: Page | None = None, as_json: bool = False) -> None:
     """Load, print, draw."""
+    if page is not None:
+        check_file(page.out, "--html")
     model = load(path, pickles=True)
     if figure is not None:
         check_picture(figure, "--figure")
         draw(model, figure)
+    if page is not None:
+        write_page(model, page)
     if as_json:
         show(facts(model, path), as_json=True)
         return
@@ -35,7 +49,24 @@ def run(path: Path, figure: Path | None, as_json: bool = False) -> None:
     console.print("\n[bold]Diagnosis[/]")
     _tell(console, model.diagnose())
     if figure is not None:
-        console.print(f"\npicture: {escape(str(figure))}")
+        console.print(f"\npicture: {escape(str(figure))}", soft_wrap=True)
+    if page is not None:
+        console.print(f"\npage: {escape(str(page.out))}", soft_wrap=True)
+
+
+def write_page(model: BaseConvexBoost, page: Page) -> None:
+    """Write the page about the model."""
+    if page.data is None:
+        model.report(page.out)
+        return
+    data = Data(page.data, page.form, page.roles, model)
+    has_targets = data.has_targets and (model._task != "ranking" or data.has_queries)
+    rows = data.rows(model._task if has_targets else None)
+    qid = rows.query if has_targets and model._task == "ranking" else None
+    try:
+        model.report(page.out, rows.X, rows.y, rows.weight if has_targets else None, qid=qid)
+    except ValueError as error:
+        raise CommandError(f"{data.name}: {error}") from error
 
 
 def facts(model: BaseConvexBoost, path: Path) -> dict[str, Any]:

@@ -96,6 +96,11 @@ class Data:
         """Return whether rows belong to queries."""
         return self.file.qid is not None if isinstance(self.file, Letor) else self.roles.query is not None
 
+    @property
+    def has_targets(self) -> bool:
+        """Return whether rows have targets."""
+        return isinstance(self.file, Letor) or self.roles.target is not None
+
     def rows(self, task: str | None) -> Rows:
         """Return all of it; without a task there are no targets."""
         X, notes = self._inputs()

@@ -31,6 +31,7 @@ from convexboost.estimators._input import (
 )
 from convexboost.estimators._progress import progress
 from convexboost.estimators._recalibration import recalibrated
+from convexboost.estimators._reported import Reported
 from convexboost.estimators._saved import SavedModel
 from convexboost.estimators._scoring import Judge, Watched, pooled_scores
 from convexboost.inspection.certificates import Certificate
@@ -47,7 +48,7 @@ from convexboost.losses._objective import BoundLoss
 FEW_ROUNDS = 200
 
 
-class BaseConvexBoost(SavedModel):
+class BaseConvexBoost(SavedModel, Reported):
     """Fit, diagnosis, certificate and prediction of scores; the subclasses say what the targets are."""
 
     _settled: Settled

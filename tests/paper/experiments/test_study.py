@@ -13,7 +13,8 @@ import pytest
 
 from convexboost.paper import counterexample, study
 from convexboost.paper.curve import from_plain, plain
-from convexboost.paper.report.content import (
+from convexboost.paper.study import Curve, Progress, Results, Study, Unit, compose, line_figure
+from convexboost.reports.content import (
     NOT_DECIDED,
     NOT_REPRODUCED,
     REPRODUCED,
@@ -23,7 +24,6 @@ from convexboost.paper.report.content import (
     VerdictList,
     verdict,
 )
-from convexboost.paper.study import Curve, Progress, Results, Study, Unit, compose, line_figure
 
 
 def curve(n=4, **options):

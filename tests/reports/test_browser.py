@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from convexboost.paper import counterexample
-from convexboost.paper.report.page import write
 from convexboost.paper.study import UnitState, compose
+from convexboost.reports.page import write
 
 from .browser import CHROMIUM, HOW, Browser
 from .pages import HOSTILE, REPORT
