@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from itertools import combinations
+from math import factorial
 
 import numpy as np
 from scipy.optimize import minimize
@@ -432,3 +434,83 @@ def nearest_monotone(constraints, values, mass):
         options={"ftol": 1e-15, "maxiter": 1000},
     )
     return result.x
+
+
+# --- the nodes of a model, as anyone would read them -------------------------------------------------------
+
+
+def leaf_of_row(nodes, tree, x):
+    """Return the node where a row, encoded as floats, ends in a tree."""
+    at = nodes.roots[tree]
+    while nodes.column[at] >= 0:
+        at = nodes.left[at] if goes_left(nodes, at, x) else nodes.right[at]
+    return at
+
+
+def goes_left(nodes, at, x):
+    """Return whether a row goes left at a split."""
+    value = x[nodes.column[at]]
+    if np.isnan(value):
+        return nodes.missing_left[at]
+    if nodes.level_set[at] < 0:
+        return value <= nodes.cut[at]
+    is_known = value in nodes.levels[nodes.column[at]]
+    return value in nodes.levels_of(at) if is_known else nodes.unseen_left[at]
+
+
+def evaluate_nodes(nodes, X):
+    """Return the scores of rows, tree by tree."""
+    F = np.repeat(nodes.start[None], len(X), axis=0)
+    for tree in range(nodes.n_trees):
+        for n, x in enumerate(X):
+            F[n] += nodes.values[nodes.leaf[leaf_of_row(nodes, tree, x)]]
+    return F
+
+
+# --- Shapley values, from their definition -----------------------------------------------------------------
+
+
+def expectation_of_known(nodes, x, known):
+    """Return the mean of the trees where only some columns of a row are known, in proportion to the cover."""
+
+    def below(at, row):
+        if nodes.column[at] < 0:
+            return nodes.values[nodes.leaf[at]]
+        left, right = nodes.left[at], nodes.right[at]
+        if nodes.column[at] in known:
+            return below(left if goes_left(nodes, at, row) else right, row)
+        share = nodes.cover[left] / nodes.cover[at] if nodes.cover[at] > 0.0 else 0.5
+        return share * below(left, row) + (1.0 - share) * below(right, row)
+
+    return nodes.start + sum(below(root, x) for root in nodes.roots)
+
+
+def shapley(value, n_columns):
+    """Return the Shapley values, (n_columns, …), of a function of sets of columns."""
+    values = {s: value(s) for s in _subsets(range(n_columns))}
+    out = []
+    for i in range(n_columns):
+        total = 0.0
+        for s in _subsets([j for j in range(n_columns) if j != i]):
+            weight = factorial(len(s)) * factorial(n_columns - len(s) - 1) / factorial(n_columns)
+            total = total + weight * (values[s | {i}] - values[s])
+        out.append(total)
+    return np.array(out)
+
+
+def shapley_interactions(value, n_columns):
+    """Return the Shapley interaction values; a row adds up to the Shapley value of its column."""
+    values, alone = {s: value(s) for s in _subsets(range(n_columns))}, shapley(value, n_columns)
+    out = np.zeros((n_columns, *alone.shape))
+    for i, j in combinations(range(n_columns), 2):
+        for s in _subsets([k for k in range(n_columns) if k not in (i, j)]):
+            weight = factorial(len(s)) * factorial(n_columns - len(s) - 2) / 2 / factorial(n_columns - 1)
+            out[i, j] += weight * (values[s | {i, j}] - values[s | {i}] - values[s | {j}] + values[s])
+        out[j, i] = out[i, j]
+    for i in range(n_columns):
+        out[i, i] = alone[i] - out[i].sum(axis=0)
+    return out
+
+
+def _subsets(columns):
+    return [frozenset(s) for n in range(len(columns) + 1) for s in combinations(columns, n)]

@@ -9,7 +9,8 @@
   `Options`.  Algorithms and step rules are in `convexboost.boosting`.  `certify` bounds the distance to the
   optimum.
 - Model files: `save` of an estimator, `load` (docs/model-file.md).
-- Pictures: `ConvergenceDisplay`, `EdgeDisplay`, `CertificateDisplay`.
+- Pictures of a run: `ConvergenceDisplay`, `EdgeDisplay`, `CertificateDisplay`; of a model:
+  `ImportanceDisplay`, `ContributionDisplay`, `ShapeFunctionDisplay`.
 """
 
 from typing import TYPE_CHECKING
@@ -21,14 +22,17 @@ __version__ = "0.2.0"
 __all__ = [
     "AdditiveModel",
     "CertificateDisplay",
+    "ContributionDisplay",
     "ConvergenceDisplay",
     "ConvexBoostClassifier",
     "ConvexBoostRanker",
     "ConvexBoostRegressor",
     "EdgeDisplay",
     "FunctionSpace",
+    "ImportanceDisplay",
     "ModelFormatError",
     "Options",
+    "ShapeFunctionDisplay",
     "Training",
     "boost",
     "certify",
@@ -46,6 +50,11 @@ if TYPE_CHECKING:
     from convexboost.estimators._saved import load
     from convexboost.inspection.certify import certify
     from convexboost.inspection.displays import CertificateDisplay, ConvergenceDisplay, EdgeDisplay
+    from convexboost.inspection.model_displays import (
+        ContributionDisplay,
+        ImportanceDisplay,
+        ShapeFunctionDisplay,
+    )
     from convexboost.persistence import ModelFormatError
 
 __getattr__, __dir__ = lazy(
@@ -61,5 +70,10 @@ __getattr__, __dir__ = lazy(
         "convexboost.inspection.certify": ["certify"],
         "convexboost.inspection.displays": ["CertificateDisplay", "ConvergenceDisplay", "EdgeDisplay"],
         "convexboost.persistence": ["ModelFormatError"],
+        "convexboost.inspection.model_displays": [
+            "ContributionDisplay",
+            "ImportanceDisplay",
+            "ShapeFunctionDisplay",
+        ],
     },
 )

@@ -228,7 +228,7 @@ def test_cycles_in_a_tree_are_refused():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"version": 1}, r"`version` of a model must be 3, got 1"),
+        ({"version": 1}, r"`version` of a model must be 4, got 1"),
         ({"version": "1"}, r"`version` must be of type int, got '1'"),
         ({"version": None}, r"`version` must be of type int, got None"),
         ({"kinds": ["stump"]}, r"Tree\(\) makes no hypotheses of kind 'stump'"),

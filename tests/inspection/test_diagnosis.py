@@ -284,10 +284,10 @@ def test_units_do_not_matter(unit):
 
 def test_numbers():
     leaves = np.array([0, 0, 1, 2], np.uint8)
-    a = BinFunction(0, leaves, np.ones((3, 2)))
-    same = BinFunction(0, leaves.copy(), np.zeros((3, 2)))
-    other_feature = BinFunction(1, leaves, np.ones((3, 2)))
-    other_split = BinFunction(0, np.array([0, 1, 1, 2], np.uint8), np.ones((3, 2)))
+    a = BinFunction(0, leaves, np.ones((3, 2)), np.ones(4))
+    same = BinFunction(0, leaves.copy(), np.zeros((3, 2)), np.ones(4))
+    other_feature = BinFunction(1, leaves, np.ones((3, 2)), np.ones(4))
+    other_split = BinFunction(0, np.array([0, 1, 1, 2], np.uint8), np.ones((3, 2)), np.ones(4))
     terms = [(1.0, h) for h in (a, other_feature, same, other_split, other_feature)]
     assert number(terms).tolist() == [0, 1, 0, 2, 1]
     assert number([(1.0, RowValues(np.ones((3, 1))))]).tolist() == [-1]

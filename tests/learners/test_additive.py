@@ -292,7 +292,7 @@ def test_histogram_of_a_function(max_table_mb, rng):
     X, space = inputs(rng, n), weighted(rng, n)
     H = Additive(9, max_table_mb).bind(X, space, CATEGORICAL)
     table = rng.normal(size=(H.mapper.offsets[-1], 3))
-    function = values(Direction(((1.0, AdditiveFunction(table)),), 0.0), H.inputs, 3)
+    function = values(Direction(((1.0, AdditiveFunction(table, H.cover)),), 0.0), H.inputs, 3)
     expected = [
         (space.weight[:, None] * function)[H.sample.column(j) == b].sum(axis=0)
         for j, column in enumerate(H.mapper.columns)

@@ -127,7 +127,7 @@ def test_shares_are_exact_with_and_without_the_table(rng):
     assert with_table.pairs.fits
     assert not without.pairs.fits
     n_bins = with_table.mapper.columns[0].n_bins
-    h = BinFunction(0, rng.integers(0, 3, n_bins + 1).astype(np.uint8), np.zeros((3, 1)))
+    h = BinFunction(0, rng.integers(0, 3, n_bins + 1).astype(np.uint8), np.zeros((3, 1)), np.ones(n_bins + 1))
     np.testing.assert_array_equal(with_table.pairs.shares(h), without.pairs.shares(h))
 
 

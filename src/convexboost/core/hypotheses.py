@@ -8,6 +8,8 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, Self
 
+from convexboost.core.explained import Explained
+from convexboost.core.nodes import Nodes
 from convexboost.core.plain import Plain
 from convexboost.core.space import Array
 from convexboost.core.text import brief
@@ -57,6 +59,16 @@ class Hypothesis(ABC):
     def pack(cls, terms: Sequence[Term]) -> Packed:
         """Return Σ weight * h for many hypotheses of this kind, in a form that is fast to add."""
         return Terms(terms)
+
+    @classmethod
+    def nodes(cls, terms: Sequence[Term], mapper: Any) -> Nodes:
+        """Return Σ weight * h as trees on the columns of X; `mapper` is that of the model."""
+        raise ValueError(f"{cls.__name__} is no tree and no function of one column: it has no nodes")
+
+    @classmethod
+    def explained(cls, terms: Sequence[Term], mapper: Any) -> Explained:
+        """Return Σ weight * h, ready to be split up by the columns of X."""
+        raise ValueError(f"{cls.__name__} is no tree and no function of one column: it has no contributions")
 
     @classmethod
     def to_plain(cls, hypotheses: Sequence[Self]) -> Plain:

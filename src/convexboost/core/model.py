@@ -11,6 +11,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from convexboost.core.explained import Explained
 from convexboost.core.hypotheses import (
     Direction,
     Hypothesis,
@@ -22,12 +23,13 @@ from convexboost.core.hypotheses import (
     merge,
     pack,
 )
+from convexboost.core.nodes import Nodes
 from convexboost.core.plain import Plain
 from convexboost.core.protocols import Mapper
 from convexboost.core.space import Array
 
 #: The version of the plain data of a model.
-VERSION = 3
+VERSION = 4
 
 
 class Kinds(Protocol):
@@ -81,6 +83,50 @@ class AdditiveModel:
     def collapse(self) -> list[Term]:
         """Return the model without its history, terms merged where they can be."""
         return [(weight * self.multipliers[-1], h) for weight, h in merge(self.weighted_terms())]
+
+    def nodes(self) -> Nodes:
+        """Return the model as trees on the columns of X, for learners whose hypotheses are such trees."""
+        groups = by_kind(self.collapse())
+        return Nodes.joined([kind.nodes(terms, self.mapper) for kind, terms in groups.items()], self.start)
+
+    def contributions(self, X: Any, background: Any = None) -> Array:
+        """Return what each column adds to the scores, (n_samples, n_columns + 1, n_outputs); exact.
+
+        These are Shapley values, against the mean over the `background` or, where there is none, against
+        that over the training rows in the proportions of the splits.  Last is the mean; all add up to the
+        scores.
+        """
+        inputs, parts = self.mapper.prepare(X), self._explained()
+        others = None if background is None else self.mapper.prepare(background)
+        out = np.zeros((np.shape(X)[1] + 1, len(self.start), len(inputs)))
+        for part in parts:
+            part.add_contributions(out[:-1], inputs, others)
+        out[-1] = self._mean(parts, background)[:, None]
+        return np.ascontiguousarray(out.transpose(2, 0, 1))
+
+    def interactions(self, X: Any) -> Array:
+        """Return the contributions split up by pairs of columns, (…, n_columns + 1, n_columns + 1, …).
+
+        The rows of the table of a sample add up to its contributions; the last entry is the mean.
+        """
+        inputs, parts, n_columns = self.mapper.prepare(X), self._explained(), np.shape(X)[1]
+        out = np.zeros((n_columns + 1, n_columns + 1, len(self.start), len(inputs)))
+        alone = np.zeros((n_columns, len(self.start), len(inputs)))
+        for part in parts:
+            part.add_contributions(alone, inputs, None)
+            part.add_interactions(out[:-1, :-1], inputs)
+        for j in range(n_columns):
+            out[j, j] = alone[j] - out[j].sum(axis=0)
+        out[-1, -1] = self._mean(parts, None)[:, None]
+        return np.ascontiguousarray(np.moveaxis(out, 3, 0))
+
+    def _explained(self) -> list[Explained]:
+        return [kind.explained(terms, self.mapper) for kind, terms in by_kind(self.collapse()).items()]
+
+    def _mean(self, parts: Sequence[Explained], background: Any) -> Array:
+        if background is not None:
+            return np.asarray(self.predict(background).mean(axis=0))
+        return np.sum([self.start, *(part.expectation() for part in parts)], axis=0)
 
     def weighted_terms(self) -> list[Term]:
         """Return the terms as they are now, up to the global multiplier."""

@@ -20,6 +20,7 @@ from convexboost.core.protocols import HypothesisSet, Mapper
 from convexboost.core.space import Array
 from convexboost.estimators import _validation
 from convexboost.estimators._auto import Settled, first_objective, settle
+from convexboost.estimators._explained import Explained
 from convexboost.estimators._frames import naming
 from convexboost.estimators._input import (
     Data,
@@ -48,7 +49,7 @@ from convexboost.losses._objective import BoundLoss
 FEW_ROUNDS = 200
 
 
-class BaseConvexBoost(SavedModel, Reported):
+class BaseConvexBoost(SavedModel, Explained, Reported):
     """Fit, diagnosis, certificate and prediction of scores; the subclasses say what the targets are."""
 
     _settled: Settled

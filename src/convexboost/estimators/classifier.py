@@ -414,6 +414,13 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
     def _decode_targets(self, y: Any) -> NDArray[Any]:
         return self.classes_[y]
 
+    def _output_names(self) -> tuple[str, ...]:
+        return tuple(map(str, self.classes_ if len(self.classes_) > 2 else self.classes_[1:]))
+
+    def _combined(self, contributions: Array) -> Array:
+        two = contributions.shape[-1] == 2
+        return contributions[..., 1:] - contributions[..., :1] if two else contributions
+
     def _class_numbers(self, y: Any) -> NDArray[np.int32]:
         out = np.empty(len(y), np.int32)
         for rows in blocks(len(y)):

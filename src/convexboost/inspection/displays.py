@@ -12,13 +12,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from convexboost.core.space import Array
+from convexboost.inspection.drawing import Display, check_estimator
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure, SubFigure
     from matplotlib.lines import Line2D
 
 SCALES = ("auto", "log", "linear")
@@ -32,11 +31,9 @@ HORIZONTAL = {
 }
 
 
-class _Display:
+class _Display(Display):
     """The part that the three displays share."""
 
-    ax_: Axes
-    figure_: Figure | SubFigure
     lines_: dict[str, Line2D]
     _default_x = "weak_learners"
 
@@ -69,33 +66,24 @@ class _Display:
             For the main line: colour, width, …
 
         """
-        history = _history(estimator)
-        values, label = _horizontal(history, cls._default_x if x is None else x)
-        return cls._from_history(history, values, name, label).plot(ax, scale=scale, **options)
+        check_estimator(estimator)
+        values, label = _horizontal(estimator.history_, cls._default_x if x is None else x)
+        return cls._from_fitted(estimator, values, name, label).plot(ax, scale=scale, **options)
 
     @classmethod
-    def _from_history(cls, history: Mapping[str, Array], x: Array, name: str | None, xlabel: str) -> Self:
+    def _from_fitted(cls, estimator: Any, x: Array, name: str | None, xlabel: str) -> Self:
         raise NotImplementedError
 
     def plot(self, ax: Axes | None = None, *, scale: str = "auto", **options: Any) -> Self:
         """Draw."""
         raise NotImplementedError
 
-    def _begin(self, ax: Axes | None, scale: str) -> None:
-        """Set the axes to draw on; make some where none are given."""
+    def _begin_lines(self, ax: Axes | None, scale: str) -> None:
+        """Set the axes to draw lines on."""
         if scale not in SCALES:
             raise ValueError(f"`scale` must be one of {', '.join(SCALES)}, got {scale!r}")
-        try:
-            import matplotlib.pyplot as plt
-        except ModuleNotFoundError as error:
-            raise ImportError(
-                f"{type(self).__name__} needs matplotlib: pip install 'convexboost[plot]'"
-            ) from error
-        if ax is None:
-            ax = plt.subplots(figsize=(6.4, 4.0), layout="constrained")[1]
-            ax.spines[["top", "right"]].set_visible(False)
-            ax.grid(alpha=0.25, linewidth=0.5)
-        self.ax_, self.figure_, self.lines_ = ax, ax.figure, {}
+        self._begin(ax)
+        self.lines_ = {}
 
     def _end(self, xlabel: str, ylabel: str, scale: str) -> None:
         """Label the axes; "auto" is logarithmic where the values span more than a decade."""
@@ -115,16 +103,6 @@ class _Display:
             return None
         (self.lines_[key],) = self.ax_.plot(x[known], y[known], label=label, **style)
         return self.lines_[key]
-
-
-def _history(estimator: Any) -> Mapping[str, Array]:
-    check_is_fitted(estimator)
-    if not hasattr(estimator, "history_"):
-        raise ValueError(
-            f"`estimator` must be a convexboost estimator, got {type(estimator).__name__}; of a pipeline, "
-            "give the last step"
-        )
-    return dict(estimator.history_)
 
 
 def _horizontal(history: Mapping[str, Array], x: str) -> tuple[Array, str]:
@@ -149,7 +127,10 @@ class ConvergenceDisplay(_Display):
         After each round; entry 0 is the start.
     validation, average, lower_bound : array, optional
         The validation loss, the mean objective over the points where a subgradient was taken, and what no
-        model gets below; NaN or None where not known.  The gap between best and lower bound is shaded.
+        model gets below; NaN or None where not known.  The gap between best and lower bound is shaded, and
+        the lowest validation loss is marked.
+    watched : dict of arrays, optional
+        The loss on the sets of `eval_set`, by name.
     name : str, optional
         Of the model, for the legend.
     xlabel : str
@@ -158,7 +139,8 @@ class ConvergenceDisplay(_Display):
     ----------
     ax_, figure_
     lines_ : dict
-        "best", "objective", "average", "validation", "lower_bound", as far as drawn.
+        "best", "objective", "average", "validation", "lower_bound", and the names of watched sets, as far as
+        drawn.
     gap_ : the shaded area, or None
 
     """
@@ -171,9 +153,11 @@ class ConvergenceDisplay(_Display):
         validation: Array | None = None,
         average: Array | None = None,
         lower_bound: Array | None = None,
+        watched: Mapping[str, Array] | None = None,
         name: str | None = None,
         xlabel: str = "rounds",
     ) -> None:
+        self.watched = dict(watched or {})
         nothing = np.full(len(objective), np.nan)
         self.x, self.objective, self.name, self.xlabel = x, objective, name, xlabel
         self.validation = nothing if validation is None else validation
@@ -181,13 +165,15 @@ class ConvergenceDisplay(_Display):
         self.lower_bound = nothing if lower_bound is None else lower_bound
 
     @classmethod
-    def _from_history(cls, history: Mapping[str, Array], x: Array, name: str | None, xlabel: str) -> Self:
+    def _from_fitted(cls, estimator: Any, x: Array, name: str | None, xlabel: str) -> Self:
+        history = estimator.history_
         known = {column: history.get(column) for column in ("validation", "average", "lower_bound")}
-        return cls(x, history["objective"], **known, name=name, xlabel=xlabel)
+        watched = {key: curves["loss"] for key, curves in estimator.evals_result_.items()}
+        return cls(x, history["objective"], **known, watched=watched, name=name, xlabel=xlabel)
 
     def plot(self, ax: Axes | None = None, *, scale: str = "auto", **options: Any) -> Self:
         """Draw."""
-        self._begin(ax, scale)
+        self._begin_lines(ax, scale)
         x, name = self.x, self.name
         best = np.minimum.accumulate(self.objective)
         label = _label(name, "objective, best so far")
@@ -198,7 +184,11 @@ class ConvergenceDisplay(_Display):
         label = _label(name, "objective, mean over the rounds", "mean")
         self._plot("average", x, self.average, label, lw=1.1, ls="-.", alpha=0.7, **colour)
         label = _label(name, "validation loss", "validation")
-        self._plot("validation", x, self.validation, label, lw=1.4, ls="--", **colour)
+        line = self._plot("validation", x, self.validation, label, lw=1.4, ls="--", **colour)
+        if line is not None:
+            line.set(marker="o", ms=4, markevery=[int(np.argmin(line.get_ydata()))])
+        for key, loss in self.watched.items():
+            self._plot(key, x[: len(loss)], loss, _label(name, f"loss on {key}", key), lw=1.1, alpha=0.8)
         self._draw_bound(best, colour)
         self._end(self.xlabel, "loss", scale)
         return self
@@ -251,12 +241,13 @@ class EdgeDisplay(_Display):
         self.x, self.edge, self.intrinsic_edge, self.name, self.xlabel = x, edge, intrinsic_edge, name, xlabel
 
     @classmethod
-    def _from_history(cls, history: Mapping[str, Array], x: Array, name: str | None, xlabel: str) -> Self:
+    def _from_fitted(cls, estimator: Any, x: Array, name: str | None, xlabel: str) -> Self:
+        history = estimator.history_
         return cls(x[1:], history["edge"][1:], history["intrinsic_edge"][1:], name=name, xlabel=xlabel)
 
     def plot(self, ax: Axes | None = None, *, scale: str = "auto", **options: Any) -> Self:
         """Draw."""
-        self._begin(ax, scale)
+        self._begin_lines(ax, scale)
         known = int(np.sum(~np.isnan(self.edge)))
         few: dict[str, Any] = (
             {"marker": "o", "ms": 4, "ls": ""} if known == 1 else {}
@@ -306,14 +297,15 @@ class CertificateDisplay(_Display):
         self.name, self.xlabel = name, xlabel
 
     @classmethod
-    def _from_history(cls, history: Mapping[str, Array], x: Array, name: str | None, xlabel: str) -> Self:
+    def _from_fitted(cls, estimator: Any, x: Array, name: str | None, xlabel: str) -> Self:
+        history = estimator.history_
         if "lower_bound" not in history:
             raise ValueError("`estimator` has no certificate; fit it with certificate=True")
         return cls(x, history["objective"], history["lower_bound"], name=name, xlabel=xlabel)
 
     def plot(self, ax: Axes | None = None, *, scale: str = "auto", **options: Any) -> Self:
         """Draw."""
-        self._begin(ax, scale)
+        self._begin_lines(ax, scale)
         best = np.minimum.accumulate(self.objective)
         lower = np.where(np.isfinite(self.lower_bound), self.lower_bound, np.nan)
         label = _label(self.name, "objective, best so far")

@@ -31,6 +31,7 @@ from convexboost.kernels.histogram import (
     fixed_point_factor,
 )
 from convexboost.kernels.lookup import add_lookup
+from convexboost.learners._nodes import Levels
 
 Codes = NDArray[np.uint8]
 MAX_BINS = 255
@@ -63,6 +64,13 @@ class Column:
     def n_categories(self) -> int:
         """Return the number of categories, 0 for numbers."""
         return 0 if self.categories is None else len(self.categories)
+
+    def levels_in_bins(self) -> Levels | None:
+        """Return the categories and their bins, None for numbers."""
+        if self.categories is None:
+            return None
+        assert self.category_codes is not None
+        return Levels(self.categories, self.category_codes, self.n_bins, self.n_bins)
 
     def encode(self, values: Array) -> Codes:
         """Return the bin of each value."""
@@ -228,6 +236,11 @@ class BinMapper(Mapper):
         numeric = np.flatnonzero(is_cut)
         stacked = _stack([self.columns[j].cuts for j in numeric] or [np.empty(0)])
         return Cuts(numeric, *stacked), np.flatnonzero(~is_cut)
+
+    @property
+    def sources(self) -> NDArray[np.int64]:
+        """Return the column of X that each column is made of."""
+        return np.arange(len(self.columns))
 
     def __getstate__(self) -> dict[str, Any]:
         return {"columns": self.columns, "categorical": self.categorical}  # the rest follows from these

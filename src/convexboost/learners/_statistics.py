@@ -19,6 +19,7 @@ from convexboost.core.space import Array, FunctionSpace
 from convexboost.core.text import brief
 from convexboost.kernels.hashing import fingerprints, fingerprints_of_groups, scramble
 from convexboost.learners._bins import Codes, Column, dense_column
+from convexboost.learners._nodes import Levels
 
 #: Columns with more levels are replaced by statistics; cuts between few levels do not fit noise.
 MOST_LEVELS = 9
@@ -58,6 +59,11 @@ class LevelStatistic:
         return np.append(np.searchsorted(self.cuts, np.append(self.values, 0.0)), self.n_bins).astype(
             np.uint8
         )
+
+    def levels_in_bins(self) -> Levels:
+        """Return the levels of the column and the bins of their numbers."""
+        *bins, unseen, missing = self._codes
+        return Levels(self.levels, np.array(bins, np.uint8), int(unseen), int(missing))
 
     def encode(self, values: Array) -> Codes:
         """Return the bin of each value of the column."""

@@ -124,8 +124,14 @@ class StumpSet:
         """Return the function with these values in all bins, as hypotheses."""
         parts = np.split(table, self.mapper.offsets[1:-1])
         return tuple(
-            (1.0, BinFunction(j, np.arange(len(part), dtype=np.uint8), part)) for j, part in enumerate(parts)
+            (1.0, BinFunction(j, np.arange(len(part), dtype=np.uint8), part, self.covers[j]))
+            for j, part in enumerate(parts)
         )
+
+    @cached_property
+    def covers(self) -> list[Array]:
+        """Return the training rows in the bins of each feature, by weight."""
+        return np.split(self.sample.mass * self.sample.space.n_rows, self.mapper.offsets[1:-1])
 
     @property
     def edges_are_cheap(self) -> bool:
@@ -157,7 +163,8 @@ class StumpSet:
 
     def stump(self, j: int, leaves: NDArray[np.uint8], values: Array) -> BinFunction:
         """Return the hypothesis that the kernels found."""
-        return BinFunction(int(j), leaves[: self.mapper.columns[j].n_bins + 1].copy(), values.copy())
+        cover = self.covers[j]
+        return BinFunction(int(j), leaves[: len(cover)].copy(), values.copy(), cover)
 
     @cached_property
     def bins(self) -> Bins:

@@ -10,7 +10,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from convexboost.core.explained import Explained
 from convexboost.core.hypotheses import Hypothesis, Packed, Pooled, Term
+from convexboost.core.nodes import Nodes
 from convexboost.core.plain import Plain, ends_of, joined
 from convexboost.core.protocols import Mapper
 from convexboost.core.space import Array, FunctionSpace
@@ -20,6 +22,7 @@ from convexboost.kernels.descent import Branches, add_trees, descend
 from convexboost.kernels.lookup import add_lookup
 from convexboost.learners._bins import MAX_BINS, BinMapper, dense_column
 from convexboost.learners._monotone import nearest_monotone
+from convexboost.learners._nodes import Binned, BinTrees
 from convexboost.learners._statistics import MOST_LEVELS, LevelStatistic, level_statistics
 
 
@@ -32,6 +35,8 @@ class TreeFunction(Hypothesis):
     masks: NDArray[np.uint64]  #: the bins that go left, (n_nodes, 4)
     leaf_of_node: NDArray[np.int32]
     values: Array  #: (n_leaves, n_outputs)
+    gain: Array  #: of each split: how much it lowers the weighted mean square of the targets
+    cover: Array  #: of each leaf: its training rows, by weight
     monotone: NDArray[np.int64] | None = None  #: how values must move along each column of X, if any must
 
     kind = "tree"
@@ -51,8 +56,7 @@ class TreeFunction(Hypothesis):
 
     def with_values(self, values: Array, pooled: Pooled) -> TreeFunction:
         """Return the same leaves with the best values that are monotone where they must be."""
-        values = nearest_monotone(self, values, pooled)
-        return TreeFunction(self.feature, self.child, self.masks, self.leaf_of_node, values, self.monotone)
+        return replace(self, values=nearest_monotone(self, values, pooled))
 
     def add_to(self, F: Array, inputs: Any, weight: float) -> None:
         """F += weight * h(inputs)."""
@@ -61,16 +65,23 @@ class TreeFunction(Hypothesis):
     @classmethod
     def pack(cls, terms: Sequence[Term]) -> Packed:
         """Lay the nodes of many trees one after the other."""
-        trees = [(weight, h) for weight, h in terms if isinstance(h, TreeFunction)]
-        if len(trees) == 1:  # its leaves may be known
+        if len(terms) == 1:  # its leaves may be known
             return super().pack(terms)
-        nodes = np.cumsum([0, *(len(h.feature) for _, h in trees)], dtype=np.int32)
-        leaves = np.cumsum([0, *(len(h.values) for _, h in trees)], dtype=np.int32)
-        feature = np.concatenate([h.feature for _, h in trees])
-        child = np.concatenate([h.child + start for (_, h), start in zip(trees, nodes, strict=False)])
-        leaf = np.concatenate([h.leaf_of_node + start for (_, h), start in zip(trees, leaves, strict=False)])
-        branches = Branches(feature, child, np.concatenate([h.masks for _, h in trees]), leaf)
-        return Forest(nodes[:-1], branches, np.concatenate([weight * h.values for weight, h in trees]))
+        laid = _laid(terms)
+        roots = np.flatnonzero(np.diff(laid.tree, prepend=-1)).astype(np.int32)
+        return Forest(roots, Branches(laid.feature, laid.child, laid.masks, laid.leaf), laid.values)
+
+    @classmethod
+    def nodes(cls, terms: Sequence[Term], mapper: Any) -> Nodes:
+        """Return the splits between values; one on a statistic is one on the levels of its column."""
+        return _laid(terms).nodes(mapper.columns, mapper.sources)
+
+    @classmethod
+    def explained(cls, terms: Sequence[Term], mapper: Any) -> Explained:
+        """Return the trees with the paths to their nodes."""
+        from convexboost.learners._tree_shap import ExplainedTrees
+
+        return ExplainedTrees.of(_laid(terms), mapper.sources)
 
     @classmethod
     def to_plain(cls, hypotheses: Sequence[Self]) -> Plain:
@@ -85,6 +96,8 @@ class TreeFunction(Hypothesis):
             "masks": joined([h.masks[h.feature >= 0] for h in hypotheses], np.uint64, 4),
             "leaf_ends": ends_of([h.values for h in hypotheses]),
             "values": np.concatenate([h.values for h in hypotheses]),
+            "gain": joined([h.gain[h.feature >= 0] for h in hypotheses], float),
+            "cover": joined([h.cover for h in hypotheses], float),
             "constraint": np.array([different.index(one) for one in given], np.int32),
             "constraints": joined([np.frombuffer(one, np.int64) for one in different], np.int64),
         }
@@ -100,6 +113,10 @@ class TreeFunction(Hypothesis):
         masks = np.zeros((len(feature), 4), np.uint64)
         masks[is_split] = plain.array("masks", np.uint64, int(is_split.sum()), 4)
         values = plain.array("values", float, None, n_outputs)
+        cover = plain.array("cover", float, len(values))
+        gain = np.zeros(len(feature))
+        gain[is_split] = plain.array("gain", float, int(is_split.sum()))
+        plain.need("cover", (cover >= 0.0).all(), "numbers that are not negative")
         signs = plain.indices("constraints", np.int64, None, least=-1, below=2)
         plain.need("constraints", len(signs) % max(n_features, 1) == 0, f"{n_features} numbers each")
         constraints = [None, *signs.reshape(-1, max(n_features, 1))]
@@ -115,8 +132,37 @@ class TreeFunction(Hypothesis):
             plain.need("child", later[split].all(), "later nodes of the same tree")
             known = (at >= 0) & (at < n_leaves)
             plain.need("leaf_of_node", known.all(), "numbers of leaves that have values")
-            out.append(cls(feature[own], below, masks[own], leaf[own], values[mine], constraints[constraint]))
+            out.append(
+                cls(
+                    feature[own],
+                    below,
+                    masks[own],
+                    leaf[own],
+                    values[mine],
+                    gain[own],
+                    cover[mine],
+                    constraints[constraint],
+                )
+            )
         return out
+
+
+def _laid(terms: Sequence[Term]) -> BinTrees:
+    """Lay the nodes of many trees one after the other, and their leaves."""
+    trees = [(weight, h) for weight, h in terms if isinstance(h, TreeFunction)]
+    sizes = [len(h.feature) for _, h in trees]
+    nodes = np.cumsum([0, *sizes[:-1]], dtype=np.int32)
+    leaves = np.cumsum([0, *(len(h.values) for _, h in trees)], dtype=np.int32)
+    return BinTrees(
+        np.repeat(np.arange(len(trees), dtype=np.int32), sizes),
+        np.concatenate([h.feature for _, h in trees]),
+        np.concatenate([h.child + start for (_, h), start in zip(trees, nodes, strict=True)]),
+        np.concatenate([h.masks for _, h in trees]),
+        np.concatenate([h.gain for _, h in trees]),
+        np.concatenate([h.leaf_of_node + start for (_, h), start in zip(trees, leaves, strict=False)]),
+        np.concatenate([h.cover for _, h in trees]),
+        np.concatenate([weight * h.values for weight, h in trees]),
+    )
 
 
 @dataclass(frozen=True)
@@ -183,6 +229,11 @@ class RowMapper(Mapper):
     statistics: tuple[LevelStatistic, ...] = ()
 
     @property
+    def columns(self) -> list[Binned]:
+        """Return the columns of X, then the statistics."""
+        return [*self.bins.columns, *self.statistics]
+
+    @property
     def n_columns(self) -> int:
         """Return the number of columns of X and statistics."""
         return len(self.bins.columns) + len(self.statistics)
@@ -190,8 +241,7 @@ class RowMapper(Mapper):
     @property
     def n_bins(self) -> NDArray[np.int64]:
         """Return the number of bins of each column, the missing one included."""
-        found = [column.n_bins for column in self.bins.columns] + [s.n_bins for s in self.statistics]
-        return np.array(found, np.int64) + 1
+        return np.array([column.n_bins for column in self.columns], np.int64) + 1
 
     @property
     def categorical(self) -> NDArray[np.bool_]:

@@ -113,7 +113,8 @@ class TreeSet(RowSet):
         room = self._room(slots, len(features.numbers) << int(features.shift), D.shape[1])
         rows = Rows(cells(values), order, self.buffers.take("spare", (len(D),)))
         nodes = Growth(features, rows, rules, room, self.inputs.n_threads).run()
-        return self._finish(D, norm, rows.order, nodes)
+        gain = nodes.gains * (unit * unit / self.weights.unit)
+        return self._finish(D, norm, rows.order, nodes, gain)
 
     @property
     def max_leaves(self) -> int:
@@ -227,18 +228,19 @@ class TreeSet(RowSet):
         return out
 
     def _finish(
-        self, D: Array, norm: float, order: NDArray[np.int32], nodes: Nodes
+        self, D: Array, norm: float, order: NDArray[np.int32], nodes: Nodes, gain: Array
     ) -> tuple[TreeFunction, Array]:
         """Return the tree with the best leaf values for all rows, and the sums in its leaves."""
         feature, child, leaf_of_node = np.empty((3, len(nodes.gains)), np.int32)
         leaves = np.empty(len(D), np.int32)
         n_leaves = read_tree(nodes.numbers, order, feature, child, leaf_of_node, leaves)
-        values = np.empty((n_leaves, D.shape[1]))
+        values, cover = np.empty((n_leaves, D.shape[1])), np.empty(n_leaves)
         monotone = self.monotone if self._has_monotone else None
-        tree = TreeFunction(feature, child, nodes.masks.copy(), leaf_of_node, values, monotone)
+        tree = TreeFunction(feature, child, nodes.masks.copy(), leaf_of_node, values, gain, cover, monotone)
         if len(order) == len(D):
             self.inputs.remember(tree, leaves)
         sums = leaf_sums(D, self.space, self.inputs.leaves(tree), n_leaves, norm, self.inputs.n_threads)
+        np.multiply(sums[:, 0], self.n_rows, out=cover)
         mass = sums[:, 0] + self.learner.reg_lambda / self.n_rows
         divisor = mass
         if np.count_nonzero(sums[:, 0]) < n_leaves:  # all weights of a leaf were rounded to 0: its value is 0

@@ -11,8 +11,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from convexboost.core.explained import Explained
 from convexboost.core.gradients import Gradient
 from convexboost.core.hypotheses import ZERO, Direction, Hypothesis, Term
+from convexboost.core.nodes import Nodes
 from convexboost.core.numbers import is_whole
 from convexboost.core.plain import Plain
 from convexboost.core.protocols import Target
@@ -21,7 +23,9 @@ from convexboost.core.text import brief
 from convexboost.core.tolerances import ROUNDING
 from convexboost.kernels.additive import average_projections
 from convexboost.kernels.stumps import VECTOR
+from convexboost.learners._bin_function import distinct, mean_cover
 from convexboost.learners._bins import BinnedSample
+from convexboost.learners._one_column import ExplainedFunctions, OneColumn, nodes_of_functions
 from convexboost.learners._span import one_blas_thread
 from convexboost.learners._stump_learner import StumpLearner
 from convexboost.learners._stumps import HistogramTarget, StumpSet
@@ -37,6 +41,7 @@ class AdditiveFunction(Hypothesis):
     """A sum of functions of one feature each: their values in all bins, (total bins, n_outputs)."""
 
     table: Array
+    cover: Array  #: training rows in each bin, by weight; all functions of a member share it
 
     kind = "additive_function"
     __repr__ = brief
@@ -49,18 +54,43 @@ class AdditiveFunction(Hypothesis):
     @classmethod
     def merge(cls, terms: Sequence[Term]) -> Sequence[Term]:
         """Sum the tables: an ensemble of any length is one such function."""
-        return [(1.0, cls(_values(Direction(tuple(terms), math.nan))))]
+        cover = mean_cover([h.cover for _, h in terms if isinstance(h, AdditiveFunction)])
+        return [(1.0, cls(_values(Direction(tuple(terms), math.nan)), cover))]
+
+    @classmethod
+    def nodes(cls, terms: Sequence[Term], mapper: Any) -> Nodes:
+        """Return a tree for each feature."""
+        return nodes_of_functions(cls._functions(terms, mapper), mapper)
+
+    @classmethod
+    def explained(cls, terms: Sequence[Term], mapper: Any) -> Explained:
+        """Return the function of each feature."""
+        return ExplainedFunctions(cls._functions(terms, mapper))
+
+    @classmethod
+    def _functions(cls, terms: Sequence[Term], mapper: Any) -> list[OneColumn]:
+        ((_, merged),) = cls.merge(terms)
+        assert isinstance(merged, AdditiveFunction)
+        parts = (np.split(array, mapper.offsets[1:-1]) for array in (merged.table, merged.cover))
+        return [OneColumn(j, table, cover) for j, (table, cover) in enumerate(zip(*parts, strict=True))]
 
     @classmethod
     def to_plain(cls, hypotheses: Sequence[Self]) -> Plain:
         """Stack the tables."""
-        return Plain({}, {"tables": np.stack([h.table for h in hypotheses])})
+        covers, number = distinct([h.cover for h in hypotheses])
+        tables = np.stack([h.table for h in hypotheses])
+        return Plain({}, {"tables": tables, "covers": np.stack(covers), "cover": number})
 
     @classmethod
     def from_plain(cls, plain: Plain, count: int, mapper: Any, n_outputs: int) -> list[Self]:
         """Return the tables, which have a row for each bin."""
         n_bins = int(mapper.offsets[-1])
-        return [cls(table) for table in plain.array("tables", float, count, n_bins, n_outputs)]
+        tables = plain.array("tables", float, count, n_bins, n_outputs)
+        covers = plain.array("covers", float, None, n_bins)
+        plain.need("covers", (covers >= 0.0).all(), "numbers that are not negative")
+        number = plain.indices("cover", np.int64, count, below=len(covers))
+        shared = list(covers)
+        return [cls(table, shared[k]) for table, k in zip(tables, number.tolist(), strict=True)]
 
 
 def _values(direction: Direction) -> Array:
@@ -118,7 +148,12 @@ class AdditiveSet(StumpSet):
 
     def terms(self, table: Array) -> tuple[Term, ...]:
         """Return the function with these values in all bins, as one hypothesis."""
-        return ((1.0, AdditiveFunction(table)),)
+        return ((1.0, AdditiveFunction(table, self.cover)),)
+
+    @cached_property
+    def cover(self) -> Array:
+        """Return the training rows in each bin, by weight."""
+        return self.sample.mass * self.sample.space.n_rows
 
     def average_projections(self, table: Array) -> Array:
         """Return the mean of the projections on all stumps, feature by feature."""
@@ -138,7 +173,7 @@ class AdditiveSet(StumpSet):
         table[empty] = sums[feature] / weights[feature, None]
         between, below, above, share = self._gaps
         table[between] = (1.0 - share) * table[below] + share * table[above]
-        return AdditiveFunction(table)
+        return AdditiveFunction(table, self.cover)
 
     @cached_property
     def _gaps(self) -> tuple[Bins, Bins, Bins, Array]:
