@@ -21,6 +21,7 @@ from convexboost.core.space import Array
 from convexboost.estimators import _validation
 from convexboost.estimators._auto import Settled, first_objective, settle
 from convexboost.estimators._explained import Explained
+from convexboost.estimators._exported import ExportedModel
 from convexboost.estimators._frames import naming
 from convexboost.estimators._input import (
     Data,
@@ -49,7 +50,7 @@ from convexboost.losses._objective import BoundLoss
 FEW_ROUNDS = 200
 
 
-class BaseConvexBoost(SavedModel, Explained, Reported):
+class BaseConvexBoost(SavedModel, ExportedModel, Explained, Reported):
     """Fit, diagnosis, certificate and prediction of scores; the subclasses say what the targets are."""
 
     _settled: Settled

@@ -64,6 +64,11 @@ class Operation(ABC):
         """Return the scores of the parts, from those of the model."""
         return F
 
+    @property
+    def score_steps(self) -> tuple[tuple[Any, ...], ...]:
+        """Return `scores` as steps, as in `Loss.link_steps`."""
+        return ()
+
     def times(self, factor: float, parts: Sequence[Loss]) -> Loss:
         """Return a multiple of the whole."""
         return combine(Multiple(factor), (combine(self, parts),))
@@ -182,6 +187,11 @@ class Affine(Operation):
 
     def __hash__(self) -> int:
         return hash((*np.ravel(self.A).tolist(), *np.ravel(self.b).tolist()))
+
+    @property
+    def score_steps(self) -> tuple[tuple[Any, ...], ...]:
+        """A f + b."""
+        return (("affine", self.A, self.b),)
 
     def scores(self, F: Array) -> Array:
         """A f + b, row by row."""
@@ -308,6 +318,13 @@ class _Expression(Loss):
         """Return whether the operation keeps the meaning of the scores of a term that has a link."""
         linked = self.operation.linked(self.terms)
         return linked is not None and linked.has_link
+
+    @property
+    def link_steps(self) -> tuple[tuple[Any, ...], ...] | None:  # type: ignore[override]
+        """Return the steps of the operation, then those of the term."""
+        linked = self.operation.linked(self.terms)
+        steps = None if linked is None else linked.link_steps
+        return None if steps is None else (*self.operation.score_steps, *steps)
 
     def link(self, F: Array) -> Array:
         """Return the link of the term at its scores."""

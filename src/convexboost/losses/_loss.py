@@ -48,6 +48,10 @@ class Loss(Parameters, ABC):
     l2: float = 0.0
     #: Whether `link` turns scores into what they stand for.
     has_link: bool = False
+    #: The link written down, for exports: steps from scores to what they stand for, each a name ("affine",
+    #: "times", "sigmoid", "softmax", "exp", "sort") and its arguments.  None where it has no such form.
+    #: "sigmoid" makes the probabilities of two classes of one score.
+    link_steps: tuple[tuple[Any, ...], ...] | None = None
     #: Whether there is a formula for the best constant, where training starts.
     has_best_constant: bool = False
     #: The name of the loss to use instead of one for two classes if there are more.

@@ -56,6 +56,11 @@ class Reweighting(Loss):
         """Ask the row loss."""
         return copy.copy(self).set_params(loss=self.loss.for_classes(n_classes))
 
+    @property
+    def link_steps(self) -> tuple[tuple[Any, ...], ...] | None:  # type: ignore[override]
+        """Return those of the row loss."""
+        return self.loss.link_steps
+
     def link(self, F: Array) -> Array:
         """Return that of the row loss: the scores stand for the same."""
         return self.loss.link(F)

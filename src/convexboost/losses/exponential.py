@@ -21,6 +21,7 @@ class Exponential(MarginLoss):
 
     name: ClassVar[str] = "exponential"
     multiclass = "softmax"
+    link_steps = (("times", 2.0), ("sigmoid",))
     has_link = has_best_constant = has_curvatures = has_prox = True
 
     def formula(self, f: str = "f") -> str:

@@ -22,6 +22,7 @@ class Logistic(MarginLoss):
 
     name: ClassVar[str] = "logistic"
     multiclass = "softmax"
+    link_steps = (("sigmoid",),)
     has_link = has_best_constant = has_curvatures = True
     newton_steps = 2.0
 

@@ -22,6 +22,7 @@ class Poisson(RowLoss):
     name: ClassVar[str] = "poisson"
     task: ClassVar[str] = "regression"
     positive_only = True
+    link_steps = (("exp",),)
     has_link = has_best_constant = has_curvatures = has_prox = True
 
     def formula(self, f: str = "f") -> str:

@@ -35,6 +35,7 @@ class Quantiles(RowLoss):
     name: ClassVar[str] = "quantiles"
     task: ClassVar[str] = "regression"
     one_target = True
+    link_steps = (("sort",),)
     has_link = has_best_constant = has_best_shifts = has_prox = has_support = has_pieces = True
     recalibrates = True
 

@@ -63,6 +63,7 @@ class Softmax(RowLoss):
 
     name: ClassVar[str] = "softmax"
     task: ClassVar[str] = "classification"
+    link_steps = (("softmax",),)
     has_link = has_best_constant = has_curvatures = True
     couples_outputs = True
 

@@ -61,7 +61,7 @@ def naming_the_file(path: Any) -> Iterator[None]:
 def write(path: Any, description: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write a model file: the old file or the new one is there at any moment, whole."""
     text = json.dumps(description, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    arrays = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     blobs = {name: _little(array).tobytes() for name, array in arrays.items()}
     kinds = {name: (_name_of(array.dtype), array.shape) for name, array in arrays.items()}
     metadata = {
