@@ -306,6 +306,38 @@ def test_inspect_reads_model_files(folder):
     assert "all 8 rounds done" in printed.stdout
 
 
+def test_a_page_about_a_model(folder):
+    for words, titles in (
+        ((), ["Features"]),
+        (("--data", "houses.csv", "--target", "dear"), ["On the rows given", "Rows explained", "Confusion"]),
+        (("--data", "houses.csv"), ["Rows explained"]),
+    ):
+        found = invoke(folder, "inspect", "dear.convexboost", "--html", folder / "page.html", *words)
+        assert found.exit_code == 0, found.output
+        assert f"page: {folder / 'page.html'}" in found.stdout.replace("\n", "")
+        text = (folder / "page.html").read_text(encoding="utf-8")
+        assert all(title in text for title in titles)
+    found = invoke(
+        folder, "inspect", "pages.convexboost", "--html", folder / "page.html", "--data", "pages.letor"
+    )
+    assert found.exit_code == 0, found.output
+    assert "NDCG@10" in (folder / "page.html").read_text(encoding="utf-8")
+    assert "goes with --html" in refused(folder, "inspect", "dear.convexboost", "--data", "houses.csv")
+    said = refused(folder, "inspect", "dear.convexboost", "--html", folder)
+    assert said == f"convexboost inspect: `--html` must be a file, got the folder {folder}"
+
+
+def test_export(folder):
+    found = facts(folder, "export", "dear.convexboost", "--onnx", "dear.onnx")
+    assert found["bytes"] == (folder / "dear.onnx").stat().st_size
+    onnx = pytest.importorskip("onnx")
+    onnx.checker.check_model(onnx.load(folder / "dear.onnx"))
+    assert refused(folder, "export", "dear.convexboost") == (
+        "convexboost export: `--onnx` is needed: the file to write"
+    )
+    assert "there is no file" in refused(folder, "export", "nothing.convexboost", "--onnx", "dear.onnx")
+
+
 def test_losses_and_learners(folder):
     names = [entry["name"] for entry in facts(folder, "losses")]
     assert {"absolute", "quantile", "softmax", "ranking_hinge"} <= set(names)

@@ -43,7 +43,7 @@ def sections(model: Any, X: Any) -> list[Section]:
     rest = len(names) - len(bars)
     caption = "The share of each feature in the gain of all splits."
     caption += f" {rest} more features have less or none." if rest else ""
-    found = [Section("Features", [Bars("Importances", bars, caption)])]
+    found = [Section("Features", [Bars("Importances", bars, caption, are_shares=True)])]
     words, curves = _exact(model), True
     if words is None:
         words, curves = (None if X is None else _partial_dependence(model, X, order)), False
@@ -106,8 +106,9 @@ def _partial_dependence(model: Any, X: Any, order: list[int]) -> list[Curve]:
             levels, counts = np.unique(column, return_counts=True)
             points: Array = levels[np.argsort(-counts, kind="stable")][:MOST_LEVELS]
         else:
-            points = np.unique(np.quantile(column, np.linspace(0.01, 0.99, GRID)))
+            points = np.unique(np.quantile(column, np.linspace(0.01, 0.99, GRID), method="nearest"))
         part = X[rows]
+        mean = _mean_score(model, part)
         values = []
         for point in points:
             part[:, j] = point
@@ -115,7 +116,7 @@ def _partial_dependence(model: Any, X: Any, order: list[int]) -> list[Curve]:
         if model._columns.categorical[j]:
             naming = model._naming()
             names = tuple(str(naming.level(j, point)) for point in points)
-            found.append(Curve(j, np.array(values), levels=names))
+            found.append(Curve(j, np.array(values) - mean, levels=names))
         else:
             found.append(Curve(j, np.array(values), points))
     return found
@@ -131,27 +132,32 @@ def _figure(model: Any, curve: Curve) -> Block:
     name, kind = model._naming().features[curve.column], model._columns.kinds[curve.column]
     outputs = _outputs(model, curve.values.shape[1])
     if curve.points is None:
-        if len(outputs) == 1:
-            return _levels(name, curve)
-        numbers = np.arange(len(curve.levels))
-        legend = ", ".join(f"{k} {level}" for k, level in enumerate(curve.levels[:MOST_LEVELS]))
-        lines = [Line(output, numbers, curve.values[:, k], kind="marker") for k, output in enumerate(outputs)]
-        return LineFigure(name, lines, "level", "score", caption=f"Levels: {legend}.")
+        return _levels(name, curve, outputs)
     points, label = curve.points, name
     if kind in (DATETIMES, ZONED):
         points, label = 1970.0 + points / YEAR, f"{name} (year)"
-    lines = [Line(output, points, curve.values[:, k]) for k, output in enumerate(outputs)]
     what = "adds to the score" if curve.has_steps else "mean score"
+    if len(outputs) == 1:
+        lines = [Line(what, points, curve.values[:, 0], colour="residual")]
+    else:
+        lines = [Line(output, points, curve.values[:, k]) for k, output in enumerate(outputs)]
     return LineFigure(name, lines, label, what)
 
 
-def _levels(name: str, curve: Curve) -> Bars:
-    values = curve.values[:, 0]
-    shown = np.argsort(-np.abs(values - values.mean()), kind="stable")[:MOST_LEVELS]
-    shown = shown[np.argsort(-values[shown], kind="stable")]
-    bars = [(curve.levels[k], float(values[k])) for k in shown]
+def _levels(name: str, curve: Curve, outputs: list[str]) -> Bars:
+    """Return bars for the levels that differ most from the mean; of several outputs, for each."""
+    values = curve.values[:, : len(outputs)]
+    strength = np.abs(values - values.mean(axis=0)).max(axis=1)
+    shown = np.argsort(-strength, kind="stable")[: max(MOST_LEVELS // len(outputs), 2)]
+    shown = shown[np.argsort(-values[shown, 0], kind="stable")]
+    bars = [
+        (curve.levels[i] if len(outputs) == 1 else f"{curve.levels[i]}, {output}", float(values[i, k]))
+        for i in shown
+        for k, output in enumerate(outputs)
+    ]
     more = len(values) - len(shown)
-    return Bars(name, bars, f"{more} more levels are closer to the mean." if more > 0 else "")
+    words = "What each level adds to the mean score."
+    return Bars(name, bars, f"{words} {more} more are closer to it." if more > 0 else words)
 
 
 def _outputs(model: Any, n_outputs: int) -> list[str]:

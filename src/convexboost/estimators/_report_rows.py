@@ -12,7 +12,18 @@ from sklearn.metrics import confusion_matrix
 from convexboost.core.space import Array
 from convexboost.estimators._measures import Measured, measures
 from convexboost.estimators._trials import _take
-from convexboost.reports.content import Bars, Block, Facts, Line, LineFigure, Matrix, Section, Table, Text
+from convexboost.reports.content import (
+    Bars,
+    Block,
+    Facts,
+    Line,
+    LineFigure,
+    Matrix,
+    Section,
+    Table,
+    Text,
+    number,
+)
 
 HINT = (
     "Made without rows: with `report(path, X, y)`, or `convexboost inspect MODEL --html OUT --data FILE`, "
@@ -55,15 +66,7 @@ def _classes(model: Any, rows: Measured) -> list[Block]:
         ).tolist()
         names = [str(label) for label in classes]
         blocks.append(
-            Matrix(
-                "Confusion",
-                names,
-                names,
-                counts,
-                "true",
-                "predicted",
-                "The darker, the larger a share of its row.",
-            )
+            Matrix("Confusion", names, names, counts, "Rows are true classes, columns predicted ones.")
         )
     return blocks
 
@@ -150,7 +153,7 @@ def _explained(model: Any, X: Any, y: NDArray[Any] | None) -> Section:
         title = f"{why}: row {row + 1}"
         bars = _bars(values, [f"{name} = {_value(rows, k, j)}" for j, name in enumerate(names)])
         words = f"Predicted {_words(predictions[k])}{label}. "
-        words += f"Mean score {values[-1]:.4g}, score {values.sum():.4g}."
+        words += f"Mean score {number(float(values[-1]))}, score {number(float(values.sum()))}."
         blocks.append(Bars(title, bars, words))
     return Section("Rows explained", blocks)
 

@@ -19,6 +19,13 @@ from convexboost.reports.environment import environment, now
 from convexboost.reports.page import write_alone
 
 MOST_COLUMNS = 40  #: of the table of columns
+#: What may be on the horizontal axis besides rounds.
+AXES = {"weak_learners": "weak learners", "seconds": "seconds"}
+#: Of the curves of training: words that have their colours in every report.
+COLOURS = {
+    **{"objective": "residual", "validation": "repeated", "lower_bound": "naive", "score": "repeated"},
+    **{"edge": "residual", "intrinsic_edge": "naive"},
+}
 
 
 class Reported(EstimatorInput):
@@ -53,11 +60,9 @@ class Reported(EstimatorInput):
         sections = [_overview(self), _training(self), _judgement(self)]
         sections += features.sections(self, X)
         sections += rows.sections(self, X, given)
-        lead = "" if X is not None else rows.HINT
-        title = f"A {type(self).__name__}"
-        return write_alone(
-            Report(title, sections, lead=lead, footer={"made": now(), **environment()}), Path(path)
-        )
+        lead = _lead(self) if X is not None else f"{_lead(self)}\n\n{rows.HINT}"
+        footer = {"made": now(), **environment()}
+        return write_alone(Report(type(self).__name__, sections, lead=lead, footer=footer), Path(path))
 
     def _rows_to_report(self, X: Any, y: Any, sample_weight: Any, qid: Any) -> Measured | None:
         """Check the rows before any work."""
@@ -79,6 +84,17 @@ class Reported(EstimatorInput):
             raise ValueError(f"`y` must have {n_rows(X)} rows like `X`, got {len(targets)}")
         weight = None if sample_weight is None else check_weight(sample_weight, X)
         return Measured(X, targets, weight, None if qid is None else np.asarray(qid))
+
+
+def _lead(model: Any) -> str:
+    """Say in a sentence what the model is."""
+    classes = f" of {len(model.classes_)} classes" if "classes_" in vars(model) else ""
+    learner = model._settled.settled_learner
+    n_rounds = model.model_.n_rounds
+    return (
+        f"A model for {model._task}{classes} from {model.n_features_in_} columns: {n_rounds} rounds of "
+        f"`{learner!r}` for the loss `{model.loss_}`."
+    )
 
 
 # --- the sections that need no rows ------------------------------------------------------------------------
@@ -125,6 +141,10 @@ def _columns(model: Any) -> list[Block]:
     columns = model._columns
     if "feature_names_in_" not in vars(model):
         return []
+    if columns.plain and not columns.categorical.any():
+        names = ", ".join(map(str, columns.names[:MOST_COLUMNS]))
+        more = ", …" if len(columns.names) > MOST_COLUMNS else ""
+        return [Text(f"All columns hold numbers: {names}{more}.")]
     rows = []
     for j, (name, kind) in enumerate(zip(columns.names, columns.kinds, strict=True)):
         levels = [str(value) for value in columns.encoders.get(j, {})]
@@ -137,14 +157,15 @@ def _columns(model: Any) -> list[Block]:
 
 def _training(model: Any) -> Section:
     history = model.history_
-    rounds = history["round"]
-    others = {"weak learners": history["weak_learners"], "seconds": history["seconds"]}
 
     def line(name: str, words: str) -> list[Line]:
-        values = history.get(name)
-        return (
-            [] if values is None or np.isnan(values).all() else [Line(words, rounds, values, other_x=others)]
-        )
+        """Return the rounds in which it is known: some have no edge."""
+        if name not in history:
+            return []
+        known = ~np.isnan(history[name])
+        others = {words: history[key][known] for key, words in AXES.items()}
+        rounds, values = history["round"][known], history[name][known]
+        return [Line(words, rounds, values, COLOURS[name], other_x=others)] if known.any() else []
 
     objective, validation = line("objective", "training objective"), line("validation", "validation loss")
     where = "validation" if validation and not model._never_stops else "training"

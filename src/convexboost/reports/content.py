@@ -111,6 +111,7 @@ class Bars:
     title: str
     bars: Sequence[tuple[str, float]]
     caption: str = ""
+    are_shares: bool = False  #: written as percentages
 
 
 @dataclass(frozen=True)
@@ -121,8 +122,6 @@ class Matrix:
     rows: Sequence[str]
     columns: Sequence[str]
     counts: Sequence[Sequence[float]]
-    row_title: str = ""
-    column_title: str = ""
     caption: str = ""
 
 

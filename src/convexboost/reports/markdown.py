@@ -73,9 +73,8 @@ def _block(block: Block, folder: Path, palette: dict[str, str], names: set[str])
     if isinstance(block, Bars):
         return _table(Table(("", block.title), block.bars, block.caption))
     if isinstance(block, Matrix):
-        columns = (f"{block.row_title} \\ {block.column_title}", *block.columns)
         rows = [(name, *counts) for name, counts in zip(block.rows, block.counts, strict=True)]
-        return _table(Table(columns, rows, block.caption))
+        return _table(Table(("", *block.columns), rows, block.caption))
     name = file_name(block.title, names)
     if isinstance(block, ImageFigure):
         block.draw().savefig(folder / f"{name}.png", dpi=DPI)

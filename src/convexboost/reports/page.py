@@ -259,10 +259,11 @@ def _bars(figure: Bars) -> str:
     for name, value in figure.bars:
         start, length = (min(value, 0.0) - low) / span, abs(value) / span
         kind = "minus" if value < 0.0 else "plus"
+        words = f"{100 * value:.1f} %" if figure.are_shares else number(float(f"{value:.3g}"))
         style = f"left:{100 * start:.2f}%;width:{100 * length:.2f}%"
         rows.append(
             f'<tr><th scope="row">{escape(name)}</th><td class="track">'
-            f'<i class="{kind}" style="{style}"></i></td><td class="number">{escape(number(value))}</td></tr>'
+            f'<i class="{kind}" style="{style}"></i></td><td class="number">{escape(words)}</td></tr>'
         )
     return f"""<figure class="bars">
 <figcaption>{escape(figure.title)}</figcaption>
@@ -283,10 +284,9 @@ def _matrix(figure: Matrix) -> str:
             for count in counts
         )
         rows.append(f'<tr><th scope="row">{escape(name)}</th>{cells}</tr>')
-    corner = escape(f"{figure.row_title} ↓   {figure.column_title} →")
     return f"""<figure class="matrix">
 <figcaption>{escape(figure.title)}</figcaption>
-<div class="scroll" tabindex="0"><table><thead><tr><th>{corner}</th>{head}</tr></thead><tbody>
+<div class="scroll" tabindex="0"><table><thead><tr><td></td>{head}</tr></thead><tbody>
 {"".join(rows)}
 </tbody></table></div>
 {markup(figure.caption)}
