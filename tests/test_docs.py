@@ -89,10 +89,12 @@ def test_the_code_in_the_readme_runs(capsys):
     assert re.search("No model gets below .*, so it is at most .* above the optimum", capsys.readouterr().out)
 
 
-def test_the_page_about_losses_runs_and_prints_what_it_says(capsys):
-    names: dict[str, object] = {"__name__": "add_a_loss"}
+@pytest.mark.parametrize("page", ["add-a-loss", "resuming"])
+def test_pages_run_and_print_what_they_say(page, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {"__name__": page.replace("-", "_")}
     printed = ""
-    for language, block in re.findall(r"```(\w+)\n(.*?)```", ADD_A_LOSS, re.S):
+    for language, block in re.findall(r"```(\w+)\n(.*?)```", (ROOT / f"docs/{page}.md").read_text(), re.S):
         if language == "text":
             assert block.split() == printed.split()
         elif "import torch" not in block or find_spec("torch"):

@@ -8,7 +8,7 @@
   has an `AdditiveModel`.  `Training` does it round by round, with states to save and restore.  Both take
   `Options`.  Algorithms and step rules are in `convexboost.boosting`.  `certify` bounds the distance to the
   optimum.
-- Model files: `save` of an estimator, `load` (docs/model-file.md).
+- Model files: `save` of an estimator and `load`, which raises `ModelFormatError` (docs/model-file.md).
 - Pictures of a run: `ConvergenceDisplay`, `EdgeDisplay`, `CertificateDisplay`; of a model:
   `ImportanceDisplay`, `ContributionDisplay`, `ShapeFunctionDisplay`.
 """

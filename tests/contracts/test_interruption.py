@@ -50,7 +50,7 @@ CASES = {
 }
 
 
-def training(name, n_rounds=ROUNDS, loss=None):
+def training(name, n_rounds=ROUNDS, loss=None, earlier=None):
     """A training that nothing has happened to."""
     algorithm, step, own, learner, l2, validates, certificate = CASES[name]
     loss, space = loss or own, FunctionSpace.of(N)
@@ -69,6 +69,7 @@ def training(name, n_rounds=ROUNDS, loss=None):
         n_rounds=n_rounds,
         random_state=0,
         certificate=certificate,
+        earlier=earlier,
     )
 
 

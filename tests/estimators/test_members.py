@@ -473,7 +473,9 @@ def test_an_interrupt_keeps_the_rounds_of_all_members():
         if record.round == 7:
             raise KeyboardInterrupt
 
-    model = make(ConvexBoostRegressor, callbacks=[interrupt]).fit(X, X[:, 0])
+    model = make(ConvexBoostRegressor, callbacks=[interrupt])
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, X[:, 0])
     assert model.stop_kind_ == "interrupted"
     assert model.n_rounds_ == 7
     np.testing.assert_array_equal(model.history_["validation"], seen)

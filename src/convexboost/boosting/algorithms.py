@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -46,10 +47,25 @@ class State:
     t: int = 0  #: rounds begun
     memory: dict[str, Any] = field(default_factory=dict)  #: of the step rule
     budget: float = math.inf  #: weak learners that may still be trained
+    found: list[Direction] = field(default_factory=list)  #: by the weak learners, in this round
+    known: Sequence[Direction] = ()  #: what they find in it, where an earlier run has found that already
 
     def zero(self) -> Target:
         """Δ = 0."""
         return self.H.zero(self.n_outputs)
+
+    def project(self, delta: Target) -> Direction:
+        """Return proj(Δ)."""
+        return self._find(lambda: delta.project(self.rng))
+
+    def pursue(self, delta: Target, count: float, tolerance: float, rescale: bool) -> Direction:
+        """Return the sum of up to `count` projections, each of what the ones before left over of Δ."""
+        return self._find(lambda: delta.pursue(int(min(count, self.budget)), self.rng, tolerance, rescale))
+
+    def _find(self, train: Callable[[], Direction]) -> Direction:
+        place = len(self.found)
+        self.found.append(self.known[place] if place < len(self.known) else train())
+        return self.found[-1]
 
 
 @dataclass(frozen=True)
@@ -95,7 +111,7 @@ class Naive(Algorithm):
         s.t += 1
         delta = s.zero()
         delta.add(s.F.gradient())
-        h = delta.project(s.rng)
+        h = s.project(delta)
         move = s.step(s.t, s.F, h, s.memory)
         s.F.move(move)
         return Round(h, move)
@@ -146,8 +162,9 @@ class Repeated(Algorithm):
         delta = s.zero()
         delta.add(s.F.gradient())
         count, tolerance = (s.t, 0.0) if self.accuracy is None else (self._cap(delta), self._tolerance(s))
-        h = delta.pursue(int(min(count, s.budget)), s.rng, tolerance, self.rescale)
-        if self.accuracy is not None and h.n_weak_learners == count and delta.length() > tolerance:
+        h = s.pursue(delta, count, tolerance, self.rescale)
+        is_cut = self.accuracy is not None and not s.known and h.n_weak_learners == count
+        if is_cut and delta.length() > tolerance:
             warnings.warn(
                 f"`accuracy`={self.accuracy!r} may be missed: {count} projections in a round (`cap`) "
                 "were not enough to be sure of it",
@@ -213,7 +230,7 @@ class Residual(Algorithm):
         delta = s.target = s.target or s.zero()
         delta.scale(self.kept(s.t))
         delta.add(s.F.gradient())
-        h = delta.project(s.rng)
+        h = s.project(delta)
         move = s.step(s.t, s.F, h, s.memory)
         s.F.move(move)
         delta.subtract(h)

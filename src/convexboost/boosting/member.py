@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -68,8 +69,19 @@ class Problem:
         return start
 
 
+class Found(NamedTuple):
+    """What the weak learners of a round found, and the state of the random numbers after it."""
+
+    directions: tuple[Direction, ...]
+    random: Any = None  #: only needed of the last round
+
+
 class Member:
-    """The run of an algorithm on one problem, round by round."""
+    """The run of an algorithm on one problem, round by round.
+
+    Rounds that are `known` from an earlier run are gone through again, to the same bits, with what their weak
+    learners found.
+    """
 
     def __init__(self, problem: Problem, options: Options, rng: np.random.Generator, budget: float) -> None:
         objective, hypotheses = problem.objective, problem.hypotheses
@@ -89,6 +101,8 @@ class Member:
         self.step = 0.0  #: its step
         self.zeros = 0  #: rounds without a direction, at the end
         self.first_length = 0.0  #: of the first direction
+        self.found: list[Found] = []  #: in each round so far
+        self.known: Sequence[Found] = ()  #: in the rounds of an earlier run
 
     @property
     def objective(self) -> float:
@@ -116,11 +130,21 @@ class Member:
 
     def round(self) -> None:
         """One round of the algorithm; an empty one where nothing is left to do."""
-        progress = self.progress
+        progress, t = self.progress, len(self.found)
+        known = self.known[t] if t < len(self.known) else None
+        progress.found, progress.known = [], () if known is None else known.directions
         if self.model.n_rounds > 0 and (self.has_converged or self.is_at_minimum):
             self.h, self.step = ZERO, 0.0
             self.model.append(Move(ZERO, 0.0))
-            return
+        else:
+            self._move()
+        if known is not None and known.random is not None:
+            progress.rng.bit_generator.state = known.random
+        self.found.append(known or Found(tuple(progress.found), progress.rng.bit_generator.state))
+
+    def _move(self) -> None:
+        """One round of the algorithm."""
+        progress = self.progress
         if self.tracker is not None:
             self.tracker.observe(progress.F)
         found = self.algorithm.round(progress)
@@ -133,6 +157,12 @@ class Member:
         self.h, self.step = found.h, found.move.size
         self.first_length = self.first_length or found.h.norm
         self.zeros = self.zeros + 1 if found.h.norm <= ROUNDING * self.first_length else 0
+
+    def drop(self, n_rounds: int) -> None:
+        """Drop what a later round has left in the model; what was found in the others is known now."""
+        self.model = self.model.truncate(min(n_rounds, self.model.n_rounds))
+        self.found = self.found[:n_rounds]
+        self.known = [*self.found, *self.known[n_rounds:]]
 
     def state(self) -> dict[str, Any]:
         """Return everything that a round changes, picklable."""
@@ -148,6 +178,7 @@ class Member:
             "budget": progress.budget,
             "model": self.model.truncate(self.model.n_rounds),
             "lengths": (self.zeros, self.first_length),
+            "found": list(self.found),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -169,3 +200,4 @@ class Member:
             kept.start, self.model.mapper, list(kept.terms), list(kept.ends), list(kept.multipliers)
         )
         self.zeros, self.first_length = state["lengths"]
+        self.found = list(state["found"])

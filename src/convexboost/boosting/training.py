@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
-from convexboost.boosting.member import Member, Problem
+from convexboost.boosting.member import Found, Member, Problem
 from convexboost.boosting.options import OUTPUTS, Options, with_settings
 from convexboost.core.hypotheses import Term
 from convexboost.core.model import AdditiveModel
@@ -115,6 +115,21 @@ class Result:
         return History({name: np.array([getattr(record, name) for record in self.records]) for name in names})
 
 
+class Journal(NamedTuple):
+    """What the weak learners of a run found: all that another run of the same problems needs to come as far.
+
+    It knows nothing of the rows.
+    """
+
+    members: Sequence[Sequence[Found]]  #: of each member one entry per round
+    seconds: Sequence[float]  #: since the start, after each round
+
+    @property
+    def n_rounds(self) -> int:
+        """Return the number of rounds."""
+        return len(self.seconds)
+
+
 class Tally(NamedTuple):
     """The finished rounds, in a few numbers.  A round counts as finished once this has been replaced."""
 
@@ -144,14 +159,19 @@ class Training:
         Called without arguments after every round: how good the scores of the validation rows are now, the
         higher the better.  "best" and `n_iter_no_change` then go by it, not by the validation loss.
     callbacks : sequence of callables
-        Each is called with a `Record` after every round (and for the start); a true return value stops.
+        Each is called with a `Record` after every round (and for the start).  A true return value stops; a
+        string is the reason.
+    earlier : Journal, optional
+        The `journal` of an earlier run with the same arguments but for limits and callbacks: its rounds are
+        gone through again without training.  So 50 rounds and then 100 are the same bits as 100 at once.
     **settings
         Fields of `Options`: ``Training(R, H, n_rounds=50)``.
 
     A round happens wholly or not at all.  Ctrl-C, or an error in a user's loss, may end it anywhere; its
     record and its part of the model are then dropped, and `state`, `round` and `run` continue from the last
-    round that was finished.  Scores and Δ are changed in place, without a copy: they come back by training
-    again from the last state that was taken (from the start where there is none).
+    round that was finished.  Scores and Δ are changed in place, without a copy: they come back by going
+    through the rounds again from the last state that was taken (from the start where there is none), with
+    what the weak learners found in them.
 
     `Training.of_several` runs several problems side by side.
 
@@ -193,10 +213,11 @@ class Training:
         validation: Scores | None = None,
         score: Callable[[], float] | None = None,
         callbacks: Sequence[Callback] = (),
+        earlier: Journal | None = None,
         **settings: Any,
     ) -> None:
         problem = Problem(objective, hypotheses, start, offset, validation)
-        self._begin([problem], with_settings(options, settings), callbacks, score)
+        self._begin([problem], with_settings(options, settings), callbacks, score, earlier)
 
     @classmethod
     def of_several(
@@ -205,6 +226,7 @@ class Training:
         options: Options,
         callbacks: Sequence[Callback] = (),
         score: Callable[[], float] | None = None,
+        earlier: Journal | None = None,
     ) -> Self:
         """Train several problems in lockstep; the model is the mean of their models.
 
@@ -214,7 +236,7 @@ class Training:
         certificate.
         """
         training = cls.__new__(cls)
-        training._begin(problems, options, callbacks, score)
+        training._begin(problems, options, callbacks, score, earlier)
         return training
 
     def _begin(
@@ -223,6 +245,7 @@ class Training:
         options: Options,
         callbacks: Sequence[Callback],
         score: Callable[[], float] | None,
+        earlier: Journal | None,
     ) -> None:
         if not problems:
             raise ValueError("`problems` must not be empty")
@@ -240,6 +263,13 @@ class Training:
             Member(problem, options, own, options.weak_learners / len(problems))
             for problem, own in zip(problems, rngs, strict=True)
         ]
+        self._earlier = earlier or Journal([[] for _ in problems], [])
+        if len(self._earlier.members) != len(problems):
+            raise ValueError(
+                f"`earlier` must be of {len(problems)} problems, got {len(self._earlier.members)}"
+            )
+        for member, known in zip(self.members, self._earlier.members, strict=True):
+            member.known = known
         self.has_validation = all(member.validation is not None for member in self.members)
         first = self.members[0]
         self._signature = {  #: what a state must have in common with this run
@@ -267,6 +297,23 @@ class Training:
         """Return the model after the rounds so far."""
         return AdditiveModel.mean([member.model for member in self.members])
 
+    @property
+    def n_rounds(self) -> int:
+        """Return the number of finished rounds."""
+        return self._tally.rounds
+
+    @property
+    def n_known_rounds(self) -> int:
+        """Return the number of rounds of the earlier run."""
+        return self._earlier.n_rounds
+
+    @property
+    def journal(self) -> Journal:
+        """Return what the weak learners have found so far."""
+        rounds = self._tally.rounds
+        seconds = [record.seconds for record in self.records[1 : rounds + 1]]
+        return Journal([member.found[:rounds] for member in self.members], seconds)
+
     def run(self) -> None:
         """Train until there is a reason to stop, and keep the reason.  Ctrl-C is one."""
         try:
@@ -283,8 +330,9 @@ class Training:
 
     def _tell(self) -> None:
         for callback in self.callbacks:  # all of them, also when one asks to stop
-            if callback(self.records[-1]):
-                self.stop = self.stop or Stop("callback", "a callback asked to stop")
+            if wish := callback(self.records[-1]):
+                reason = wish if isinstance(wish, str) else "a callback asked to stop"
+                self.stop = self.stop or Stop("callback", reason)
 
     def round(self) -> None:
         """One round of the algorithm, recorded; or, if it raises, none."""
@@ -305,6 +353,9 @@ class Training:
 
     def _finish_round(self) -> None:
         """Record the round.  It counts from the moment when the tally is replaced."""
+        t = len(self.records)
+        if 0 < t <= self._earlier.n_rounds:
+            self._clock = time.perf_counter() - self._earlier.seconds[t - 1]
         self.records.append(self._record())
         rounds, best, lowest = self._tally
         rounds, lowest = len(self.records) - 1, min(lowest, self._merit(-1))
@@ -317,10 +368,10 @@ class Training:
         rounds = self._tally.rounds
         del self.records[rounds + 1 :]
         for member in self.members:
-            member.model = member.model.truncate(min(rounds, member.model.n_rounds))
+            member.drop(rounds)
 
     def _recover(self) -> None:
-        """After a round that was cut short: train again from the last state taken."""
+        """After a round that was cut short: go through the others again, from the last state taken."""
         if self._is_whole:
             return
         self._drop_unfinished()

@@ -41,7 +41,7 @@ class DualAveraging(Algorithm):
         s.t += 1
         delta = s.target = s.target or s.zero()
         delta.add(s.F.gradient())
-        h = delta.project(s.rng)
+        h = s.project(delta)
         eta = s.step.size(s.t, s.F, h.norm, s.memory)
         last = s.memory.get("last") or eta
         move = Move(h * -eta, eta, shrink=eta / last if eta > 0.0 else 1.0)
@@ -75,7 +75,7 @@ class ErrorFeedback(Algorithm):
         gradient = s.F.gradient()
         eta = s.step.size_before_projection(s.t, s.F, gradient, e, s.memory)
         e.add(gradient, eta)
-        h = e.project(s.rng)
+        h = s.project(e)
         move = Move(-h, eta)
         s.F.move(move)
         e.subtract(h)

@@ -25,6 +25,23 @@ def unchanged_on_error(estimator: Any) -> Iterator[None]:
         raise
 
 
+@contextmanager
+def fitting(estimator: Any) -> Iterator[None]:
+    """Fit an estimator wholly or not at all; raise if Ctrl-C ended the training inside.
+
+    An estimator that was not fitted before keeps the model of the rounds that were finished then.
+    """
+    was_fitted = "model_" in vars(estimator)
+    with unchanged_on_error(estimator):
+        yield
+        interrupted, rounds = estimator.stop_kind_ == "interrupted", estimator.n_rounds_
+        if interrupted and (was_fitted or rounds == 0):
+            raise KeyboardInterrupt
+    if interrupted:
+        count = "1 round" if rounds == 1 else f"{rounds} rounds"
+        raise KeyboardInterrupt(f"training was interrupted; the estimator keeps the model of {count}")
+
+
 def write_atomically(path: str | os.PathLike[str], *parts: bytes) -> None:
     """Write a file so that at any moment, a power cut included, the old or the new one is there, whole.
 
@@ -32,7 +49,7 @@ def write_atomically(path: str | os.PathLike[str], *parts: bytes) -> None:
     (the disk is full, the folder is read-only) the old file is left as it was and nothing else stays behind.
     """
     target = Path(os.path.realpath(path))  # a link stays a link
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
+    temporary = target.with_name(temporary_name(target.name, secrets.token_hex(8)))
     try:
         with open(temporary, "xb") as file:
             for part in parts:
@@ -52,3 +69,8 @@ def write_atomically(path: str | os.PathLike[str], *parts: bytes) -> None:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+def temporary_name(name: str, token: str) -> str:
+    """Return the name of the file that is written before it gets its name."""
+    return f".{name}.{token}.tmp"

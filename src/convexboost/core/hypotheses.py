@@ -118,10 +118,8 @@ def by_name(classes: Iterable[type[Hypothesis]]) -> dict[str, type[Hypothesis]]:
     """Return the classes by their `kind`."""
     named: dict[str, type[Hypothesis]] = {}
     for cls in classes:
-        if cls.kind in ("version", "kinds", "mapper"):  # other entries of a model in plain data
-            raise ValueError(
-                f"`kind` of {cls.__name__} must not be 'version', 'kinds' or 'mapper', got {cls.kind!r}"
-            )
+        if cls.kind == "kinds":  # another entry in plain data
+            raise ValueError(f"`kind` of {cls.__name__} must not be 'kinds'")
         if (other := named.setdefault(cls.kind, cls)) is not cls:
             raise ValueError(
                 f"`kind` must differ between classes; {other.__name__} and {cls.__name__} both have "

@@ -234,21 +234,17 @@ class AdditiveModel:
 
     def to_plain(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return the model as a description that JSON can hold, and arrays by name."""
-        groups = by_kind(self.terms)
-        named, kinds = by_name(groups), list(groups)
         plain = Plain.of(
-            {"version": VERSION, "kinds": list(named)},
+            {"version": VERSION},
             {
                 "start": np.array(self.start, float),
                 "ends": np.array(self.ends, np.int64),
                 "multipliers": np.array(self.multipliers, float),
                 "parts": np.array(self.parts, np.int64),
                 "part_multipliers": np.array(self.part_multipliers, float).reshape(len(self.ends), -1),
-                "weights": np.array([weight for weight, _ in self.terms], float),
-                "kind_of_term": np.array([kinds.index(type(h)) for _, h in self.terms], np.uint8),
             },
             mapper=self.mapper.to_plain(),
-            **{name: kind.to_plain([h for _, h in groups[kind]]) for name, kind in named.items()},
+            terms=terms_to_plain(self.terms),
         )
         return dict(plain.description), dict(plain.arrays)
 
@@ -262,23 +258,9 @@ class AdditiveModel:
         version = plain.value("version", int)
         if version != VERSION:
             raise ValueError(f"`version` of a model must be {VERSION}, got {version}")
-        known = by_name(learner.hypothesis_types)
-        names = plain.value("kinds", list)
-        for name in names:
-            if not isinstance(name, str) or name not in known:
-                raise ValueError(f"{learner!r} makes no hypotheses of kind {name!r}")
-        if len(set(names)) < len(names):
-            raise ValueError(f"`kinds` must all be different, got {names}")
         start = plain.array("start", float, None)
-        weights = plain.array("weights", float, None)
-        number = plain.indices("kind_of_term", np.uint8, len(weights), below=len(names))
         mapper = learner.mapper_type.from_plain(plain.part("mapper"))
-        terms: list[Any] = [None] * len(weights)
-        for i, name in enumerate(names):
-            places = np.flatnonzero(number == i)
-            found = known[name].from_plain(plain.part(name), len(places), mapper, len(start))
-            for place, h in zip(places, found, strict=True):
-                terms[place] = (float(weights[place]), h)
+        terms = terms_from_plain(plain.part("terms"), learner, mapper, len(start))
         ends = plain.array("ends", np.int64, None)
         plain.need("ends", len(ends) > 0 and ends[0] == 0, "0 first")
         plain.slices("ends", len(ends), len(terms))
@@ -290,3 +272,37 @@ class AdditiveModel:
 
     def _constant(self, inputs: Any) -> Array:
         return np.repeat(self.start[None], len(inputs), axis=0)
+
+
+def terms_to_plain(terms: Sequence[Term]) -> Plain:
+    """Return weighted hypotheses as plain data, those of a kind together."""
+    groups = by_kind(terms)
+    named, kinds = by_name(groups), list(groups)
+    return Plain.of(
+        {"kinds": list(named)},
+        {
+            "weights": np.array([weight for weight, _ in terms], float),
+            "kind_of_term": np.array([kinds.index(type(h)) for _, h in terms], np.uint8),
+        },
+        **{name: kind.to_plain([h for _, h in groups[kind]]) for name, kind in named.items()},
+    )
+
+
+def terms_from_plain(plain: Plain, learner: Kinds, mapper: Mapper, n_outputs: int) -> list[Term]:
+    """Return the terms that `terms_to_plain` wrote; the learner is of the kind that made them."""
+    known = by_name(learner.hypothesis_types)
+    names = plain.value("kinds", list)
+    for name in names:
+        if not isinstance(name, str) or name not in known:
+            raise ValueError(f"{learner!r} makes no hypotheses of kind {name!r}")
+    if len(set(names)) < len(names):
+        raise ValueError(f"`kinds` must all be different, got {names}")
+    weights = plain.array("weights", float, None)
+    number = plain.indices("kind_of_term", np.uint8, len(weights), below=len(names))
+    terms: list[Any] = [None] * len(weights)
+    for i, name in enumerate(names):
+        places = np.flatnonzero(number == i)
+        found = known[name].from_plain(plain.part(name), len(places), mapper, n_outputs)
+        for place, h in zip(places, found, strict=True):
+            terms[place] = (float(weights[place]), h)
+    return terms

@@ -6,15 +6,17 @@ import copy
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, check_random_state
 
 from convexboost.boosting.member import Problem
 from convexboost.boosting.training import Result, Stop, Training
 from convexboost.checks import guarded
+from convexboost.core.atomic import fitting
 from convexboost.core.model import AdditiveModel
 from convexboost.core.protocols import HypothesisSet, Mapper
 from convexboost.core.space import Array
@@ -34,6 +36,7 @@ from convexboost.estimators._input import (
 from convexboost.estimators._progress import progress
 from convexboost.estimators._recalibration import recalibrated
 from convexboost.estimators._reported import Reported
+from convexboost.estimators._resuming import Checkpoint, Run, Saver, settings_of
 from convexboost.estimators._saved import SavedModel
 from convexboost.estimators._scoring import Judge, Watched, pooled_scores
 from convexboost.inspection.certificates import Certificate
@@ -50,18 +53,34 @@ from convexboost.losses._objective import BoundLoss
 FEW_ROUNDS = 200
 
 
-class BaseConvexBoost(SavedModel, ExportedModel, Explained, Reported):
+class BaseConvexBoost(Explained, SavedModel, ExportedModel, Reported):
     """Fit, diagnosis, certificate and prediction of scores; the subclasses say what the targets are."""
 
     _settled: Settled
     _rows_of_fit: int  #: tells whether `diagnose` gets the same rows
 
+    _run: Run  #: to go on with, where `warm_start` asks for it
+
     def _fit(self, given: Given) -> None:
-        self._check_parameters()
+        """Train; where that fails, the estimator is left as it was."""
+        with fitting(self):
+            self._check_parameters()
+            with Checkpoint.opened(self.checkpoint) as checkpoint:
+                self._train(given, checkpoint)
+
+    def _train(self, given: Given, checkpoint: Checkpoint | None) -> None:
         # Copies: `set_params` of what the user gave must not change a fitted model.
         loss, learner = copy.copy(self._loss()), copy.copy(self._learner())
         self._check_combinations(loss, learner, given.X_val is not None, given.eval_set is not None)
-        data = self._read(given, loss)
+        before: Run | None = vars(self).get("_run") if self.warm_start else None
+        data = self._read(given, loss, self._seed(before, checkpoint))
+        settings: dict[str, Any] = {}
+        if self.warm_start or checkpoint is not None:
+            settings = settings_of(self.get_params(deep=False), data)
+        if before is not None:
+            before.check(settings)
+        if checkpoint is not None:
+            checkpoint.check(settings, learner)
         if not learner.needs_output_per_class:
             loss = loss.for_classes(data.n_classes)
         objective = guarded(first_objective(self, data, loss), loss)
@@ -86,17 +105,30 @@ class BaseConvexBoost(SavedModel, ExportedModel, Explained, Reported):
             problems = self._members(settled, objective, data, _parts(data, shares))
             options = settled.ensemble_options
         score = self._score_of(problems, data, shares, loss)
+        journals = [None if before is None else before.journal]
+        if checkpoint is not None:
+            journals.append(checkpoint.journal(settled.settled_learner, problems))
+        earlier = max((j for j in journals if j is not None), key=lambda j: j.n_rounds, default=None)
         with progress(self.verbose, options, len(problems)) as report:
-            training = Training.of_several(problems, options, [*(self.callbacks or []), *report], score)
-            training.run()
+            callbacks = [*(self.callbacks or []), *report]
+            training = Training.of_several(problems, options, callbacks, score, earlier)
+            if checkpoint is None:
+                training.run()
+            else:
+                saver = Saver(checkpoint, training, settings, data.seed, self.checkpoint_every)
+                callbacks.insert(0, saver)  # a round that others hear of has been saved
+                try:
+                    training.run()
+                finally:
+                    saver.save()
         result = training.result()
-        if result.stop.kind == "interrupted" and len(result.records) == 1:  # there is nothing to keep
-            raise KeyboardInterrupt
         self._warn(result)
         if shares is not None and objective.recalibrates:
             unseen = settled.bind_unseen(data.train.weighed(shares))
             result = recalibrated(result, training.members, problems, unseen)
         self._settled, self._rows_of_fit = settled, signature(data.whole.X, data.whole.y)
+        if self.warm_start:
+            self._run = Run(settings, data.seed, training.journal)
         self.loss_ = loss
         self.constants_ = objective.constants
         self.model_: AdditiveModel = result.model
@@ -108,6 +140,17 @@ class BaseConvexBoost(SavedModel, ExportedModel, Explained, Reported):
         self.stop_kind_, self.stop_reason_ = result.stop
         self.best_round_ = result.best_round
         self.n_rounds_ = len(result.records) - 1
+
+    def _seed(self, before: Run | None, checkpoint: Checkpoint | None) -> int:
+        """Return the seed of everything that is drawn: that of the run to go on with, unless it is given."""
+        if isinstance(self.random_state, Integral):
+            return int(self.random_state)
+        if before is not None:
+            return before.seed
+        if checkpoint is not None and checkpoint.seed is not None:
+            return checkpoint.seed
+        with naming("random_state"):
+            return int(check_random_state(self.random_state).randint(2**31))
 
     def _problem(
         self, settled: Settled, objective: BoundLoss, data: Data, mapper: Mapper | None = None

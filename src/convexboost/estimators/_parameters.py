@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import os
 from functools import cache
 from numbers import Integral
 from typing import Any
@@ -47,6 +48,9 @@ class EstimatorParameters(NamedParts, BaseEstimator):
     categorical_features: Any
     random_state: Any
     n_jobs: int | None
+    warm_start: bool
+    checkpoint: Any
+    checkpoint_every: int
     callbacks: Any
     verbose: int
 
@@ -143,6 +147,10 @@ class EstimatorParameters(NamedParts, BaseEstimator):
         need("certificate", flag("certificate"), "True or False")
         fine = is_positive(self.validation_fraction) and self.validation_fraction < 1
         need("validation_fraction", fine, "in (0, 1)")
+        need("warm_start", flag("warm_start"), "True or False")
+        fine = self.checkpoint is None or isinstance(self.checkpoint, str | os.PathLike)
+        need("checkpoint", fine, "a path or None")
+        need("checkpoint_every", is_whole(self.checkpoint_every, 1), "a positive integer")
         callbacks = self.callbacks
         fine = callbacks is None or (isinstance(callbacks, list | tuple) and all(map(callable, callbacks)))
         need("callbacks", fine, "a list of callables or None")

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from convexboost.core.atomic import unchanged_on_error
 from convexboost.core.space import Array, in_range
 from convexboost.core.text import shown
 from convexboost.estimators._base import BaseConvexBoost
@@ -121,9 +120,19 @@ class ConvexBoostRanker(BaseConvexBoost):
         tree, rows held out.  Give a number to get the same model again.
     n_jobs : int or None, default=None
         The number of threads; None and -1 are all cores.  The model does not depend on it.
+    warm_start : bool, default=False
+        Let the next `fit` go on where this one ends.  It must get the same rows and settings, but for
+        `n_rounds`, `n_iter_no_change`, `n_jobs`, `verbose` and `callbacks`: 50 rounds and then 100 give the
+        model of 100 rounds at once, bit for bit.  Keeps what the weak learners found on the estimator.
+    checkpoint : str, path or None, default=None
+        A file that keeps the run while it trains.  If it is there, training goes on from it, with the
+        same rows and settings as for `warm_start`; the model is the same bit for bit as without the stop.
+        One fit at a time can use it, which a file of the same name with ".lock" ensures.
+    checkpoint_every : int, default=50
+        The number of rounds between two writes of `checkpoint`, which is also written at the end.
     callbacks : list of callables or None, default=None
-        Each is called with a `Record` after every round (and for the start); a true return value stops
-        training, and a text says why.  Some are in `convexboost.callbacks`.
+        Each is called with a `Record` after every round (and for the start).  A true return value stops
+        training; a string becomes `stop_reason_`.  Some are in `convexboost.callbacks`.
     verbose : int, default=0
         1 shows a progress bar on the terminal (about twenty lines where standard error is none), 2 prints a
         line per round.
@@ -160,8 +169,8 @@ class ConvexBoostRanker(BaseConvexBoost):
         The hypothesis that each weak learner of all rounds is (for trees, its splits), numbered by first
         appearance; −1 where that is not known.  In each round, members come one after the other.
     stop_reason_ : str
-        Why training stopped, in words.  Ctrl-C ends training too: the finished rounds are the model.  Where
-        there is none, it raises KeyboardInterrupt.  A fit that raises leaves the estimator as it was.
+        Why training stopped, in words.  A fit that raises leaves the estimator as it was.  Ctrl-C raises
+        KeyboardInterrupt too, but one that was not fitted keeps the rounds that were finished.
     stop_kind_ : str
         The same for programs: "rounds", "budget", "minimum", "gap", "converged", "no_change", "callback",
         "interrupted", "diverged" or "not_a_number".
@@ -213,6 +222,9 @@ class ConvexBoostRanker(BaseConvexBoost):
         categorical_features: Any = "from_dtype",
         random_state: Any = None,
         n_jobs: int | None = None,
+        warm_start: bool = False,
+        checkpoint: Any = None,
+        checkpoint_every: int = 50,
         callbacks: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -258,22 +270,21 @@ class ConvexBoostRanker(BaseConvexBoost):
 
         """
         groups, weight = _weighted(X, qid, sample_weight, query_weight)
-        with unchanged_on_error(self):
-            self._fit(
-                Given(
-                    X,
-                    y,
-                    weight,
-                    X_val,
-                    y_val,
-                    offset,
-                    groups,
-                    qid_val,
-                    sample_weight_val,
-                    offset_val,
-                    eval_set,
-                )
+        self._fit(
+            Given(
+                X,
+                y,
+                weight,
+                X_val,
+                y_val,
+                offset,
+                groups,
+                qid_val,
+                sample_weight_val,
+                offset_val,
+                eval_set,
             )
+        )
         return self
 
     def predict(self, X: Any) -> Array:

@@ -203,13 +203,14 @@ class HistogramTarget(Target):
     def __init__(self, stumps: StumpSet, table: Array) -> None:
         self.stumps, self.table = stumps, table
         self.norm = 0.0  #: ‖Δ‖ while it is known: from one gradient through its inner projections
-        self.n_projections = 0
+        self.n_gradients = 0
 
     def add(self, gradient: Gradient, scale: float = 1.0) -> None:
         """Δ ← Δ + scale ∇."""
         histogram = self.stumps.histogram(gradient)
         self.table += histogram if scale == 1.0 else scale * histogram
         self.norm = abs(scale) * gradient.norm if self.norm == 0.0 else math.nan
+        self.n_gradients += 1
 
     def combine(self, other: HistogramTarget, scale: float = 1.0) -> None:
         """Δ ← Δ + scale Δ'."""
@@ -249,7 +250,6 @@ class HistogramTarget(Target):
 
     def project(self, rng: np.random.Generator) -> Direction:
         """Return the longest projection on a stump."""
-        self.n_projections += 1
         leaves, values = np.zeros(256, np.uint8), np.empty((N_LEAVES, self.table.shape[1]))
         j, coefficient, norm = project(self.table, self.stumps.bins, leaves, values)
         if j < 0:
@@ -264,9 +264,6 @@ class HistogramTarget(Target):
         if not math.isnan(self.norm):
             squared = self.norm * self.norm - 2.0 * self.dot(direction) + direction.norm * direction.norm
             self.norm = math.sqrt(max(squared, 0.0))
-        self._subtract(direction)
-
-    def _subtract(self, direction: Direction) -> None:
         self.stumps.subtract(direction, self.table)
 
     def projections(self, count: int, rng: np.random.Generator, tolerance: float) -> list[Direction]:
@@ -289,7 +286,6 @@ class HistogramTarget(Target):
             if tolerance == 0.0 or done == last or (left := self.length()) <= tolerance:
                 break
             enough = squares + left**2 - tolerance**2  # a difference of squares is not exact, `left` is
-        self.n_projections += done
         directions = []
         for i in range(done):
             norm = float(found.norm[i])
@@ -322,20 +318,20 @@ class HistogramTarget(Target):
     def copy(self) -> Self:
         """Return an independent Δ."""
         out = type(self)(self.stumps, self.table.copy())
-        out.norm, out.n_projections = self.norm, self.n_projections
+        out.norm, out.n_gradients = self.norm, self.n_gradients
         return out
 
     def state(self) -> Any:
         """Return the table and what is known of its norm."""
-        return self.table.copy(), self.norm, self.n_projections
+        return self.table.copy(), self.norm, self.n_gradients
 
     def restore(self, state: Any) -> None:
         """Go back to a state."""
-        table, self.norm, self.n_projections = state
+        table, self.norm, self.n_gradients = state
         self.table = table.copy()
 
     def _intrinsic_edge(self, norm: float) -> float:
-        if self.norm > 0.0 or self.n_projections % INTRINSIC_EVERY or not self.stumps.edges_are_cheap:
+        if self.norm > 0.0 or self.n_gradients % INTRINSIC_EVERY or not self.stumps.edges_are_cheap:
             return math.nan
         span = self.stumps.span
         if span is None:

@@ -123,28 +123,26 @@ class TreeFunction(Hypothesis):
         number = plain.indices("constraint", np.int32, count, below=len(constraints))
         nodes = plain.slices("node_ends", count, len(feature))
         leaves = plain.slices("leaf_ends", count, len(values))
-        out = []
-        for own, mine, constraint in zip(nodes, leaves, number.tolist(), strict=True):
-            n_nodes, n_leaves = own.stop - own.start, mine.stop - mine.start
-            plain.need("node_ends", n_nodes > 0, "at least one node for each tree")
-            split, below, at = is_split[own], child[own], leaf[own][~is_split[own]]
-            later = (below > np.arange(n_nodes)) & (below < n_nodes - 1)
-            plain.need("child", later[split].all(), "later nodes of the same tree")
-            known = (at >= 0) & (at < n_leaves)
-            plain.need("leaf_of_node", known.all(), "numbers of leaves that have values")
-            out.append(
-                cls(
-                    feature[own],
-                    below,
-                    masks[own],
-                    leaf[own],
-                    values[mine],
-                    gain[own],
-                    cover[mine],
-                    constraints[constraint],
-                )
+        sizes, n_leaves = (np.array([s.stop - s.start for s in parts], int) for parts in (nodes, leaves))
+        plain.need("node_ends", (sizes > 0).all(), "at least one node for each tree")
+        place = np.arange(len(feature)) - np.repeat(np.cumsum(sizes) - sizes, sizes)  # of a node in its tree
+        later = (child > place) & (child < np.repeat(sizes, sizes) - 1)
+        plain.need("child", later[is_split].all(), "later nodes of the same tree")
+        known = (leaf >= 0) & (leaf < np.repeat(n_leaves, sizes))
+        plain.need("leaf_of_node", known[~is_split].all(), "numbers of leaves that have values")
+        return [
+            cls(
+                feature[own],
+                child[own],
+                masks[own],
+                leaf[own],
+                values[mine],
+                gain[own],
+                cover[mine],
+                constraints[constraint],
             )
-        return out
+            for own, mine, constraint in zip(nodes, leaves, number.tolist(), strict=True)
+        ]
 
 
 def _laid(terms: Sequence[Term]) -> BinTrees:

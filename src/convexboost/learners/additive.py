@@ -194,11 +194,9 @@ class AdditiveTarget(HistogramTarget):
     """Δ as its sums over the bins; projected on additive functions by conjugate gradients."""
 
     stumps: AdditiveSet
-    _last: tuple[Direction, Array] | None = None  #: the last projection and its histogram
 
     def project(self, rng: np.random.Generator) -> Direction:
         """Return the projection on the functions that the first conjugate gradient steps span."""
-        self.n_projections += 1
         values, image = self._conjugate_gradients()
         correlation, squared = float(np.sum(values * self.table)), float(np.sum(values * image))
         if not (correlation > 0.0 and squared > 0.0):
@@ -207,15 +205,7 @@ class AdditiveTarget(HistogramTarget):
         norm = correlation / math.sqrt(squared)
         edge = norm / self.norm if self.norm > 0.0 else math.nan
         term = (1.0, self.stumps.function(factor * values))
-        h = Direction((term,), norm, edge, self._intrinsic_edge(norm))
-        self._last = (h, factor * image)
-        return h
-
-    def _subtract(self, direction: Direction) -> None:
-        if self._last is not None and self._last[0] is direction:
-            self.table -= self._last[1]
-        else:
-            super()._subtract(direction)
+        return Direction((term,), norm, edge, self._intrinsic_edge(norm))
 
     def dot(self, direction: Direction) -> float:
         """⟨Δ, direction⟩."""

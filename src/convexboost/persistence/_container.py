@@ -23,7 +23,7 @@ from convexboost.core.atomic import write_atomically
 
 #: The version of the file format.  A file of a later version is refused.
 VERSION = 1
-FORMAT = "convexboost model"
+MODEL = "convexboost model"
 #: The types of arrays, by their names in a safetensors file; all are stored with the lowest byte first.
 DTYPES = {
     "F64": "<f8",
@@ -58,14 +58,16 @@ def naming_the_file(path: Any) -> Iterator[None]:
         raise ModelFormatError(f"{os.fspath(path)!r} cannot be loaded: {reason}") from error
 
 
-def write(path: Any, description: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write a model file: the old file or the new one is there at any moment, whole."""
+def write(
+    path: Any, description: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], content_is: str = MODEL
+) -> None:
+    """Write a model file, or one with another content: the old file or the new one is there, whole."""
     text = json.dumps(description, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     arrays = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     blobs = {name: _little(array).tobytes() for name, array in arrays.items()}
     kinds = {name: (_name_of(array.dtype), array.shape) for name, array in arrays.items()}
     metadata = {
-        "format": FORMAT,
+        "format": content_is,
         "version": str(VERSION),
         "checksum": checksum(text, {name: (*kinds[name], blob) for name, blob in blobs.items()}),
         "description": text,
@@ -77,14 +79,14 @@ def write(path: Any, description: Mapping[str, Any], arrays: Mapping[str, NDArra
     write_atomically(path, content)
 
 
-def read(path: Any) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return the description and the arrays of a model file."""
+def read(path: Any, content_is: str = MODEL) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return the description and the arrays of a model file, or of one with another content."""
     if not stat.S_ISREG(os.stat(path).st_mode):
         raise ModelFormatError(f"{os.fspath(path)!r} cannot be loaded: it is not a file")
     with open(path, "rb") as file:
         content = file.read()
     with naming_the_file(path):
-        metadata = _metadata(content)
+        metadata = _metadata(content, content_is)
         found = safetensors.deserialize(content)  # type: ignore[no-untyped-call]
         del content
         tensors = {name: (entry["dtype"], tuple(entry["shape"]), entry["data"]) for name, entry in found}
@@ -112,7 +114,7 @@ def _line(*entries: Any) -> bytes:
     return json.dumps(entries, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
 
 
-def _metadata(content: bytes) -> dict[str, str]:
+def _metadata(content: bytes, content_is: str) -> dict[str, str]:
     """Return the metadata of a safetensors file, once it is known to be ours and of a version we can read."""
     if len(content) < 8:
         raise ValueError("it is not a model file (too short)")
@@ -123,8 +125,8 @@ def _metadata(content: bytes) -> dict[str, str]:
         raise ValueError(f"its header is too large: {size:,} bytes")
     header = json.loads(content[8 : 8 + size], parse_constant=_no_constant)
     metadata = header.get("__metadata__")
-    if not isinstance(metadata, dict) or metadata.get("format") != FORMAT:
-        raise ValueError("it is a safetensors file, but not a convexboost model")
+    if not isinstance(metadata, dict) or metadata.get("format") != content_is:
+        raise ValueError(f"it is a safetensors file, but not a {content_is}")
     version = metadata.get("version")
     if not isinstance(version, str) or not version.isascii() or not version.isdigit():
         raise ValueError(f"`version` must be a whole number, got {version!r}")

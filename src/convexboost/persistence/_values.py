@@ -9,9 +9,10 @@ import dataclasses
 import math
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from functools import cache
 from itertools import pairwise
 from numbers import Real
 from pathlib import Path, PurePath
@@ -321,10 +322,15 @@ def _size(value: Any) -> int:
 
 def check_fields(cls: type[Any], name: str, fields: Mapping[str, Any]) -> None:
     """Refuse values that are not what the class declares for its fields."""
-    hints = typing.get_type_hints(cls)
+    hints = _hints(cls)
     for field, value in fields.items():
         if field in hints and not fits(value, hints[field]):
             raise ValueError(f"`{field}` of {name!r} must be {hints[field]}, got {type(value).__name__}")
+
+
+@cache
+def _hints(cls: Hashable) -> dict[str, Any]:
+    return typing.get_type_hints(cls)
 
 
 def fits(value: Any, hint: Any) -> bool:

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from convexboost.boosting.options import Options
 from convexboost.boosting.training import boost
-from convexboost.core.atomic import unchanged_on_error
+from convexboost.core.atomic import fitting
 from convexboost.core.model import AdditiveModel
 from convexboost.core.space import Array
 from convexboost.learners._specs import as_learner
@@ -142,7 +142,7 @@ class MaxMarginPlanner(NamedParts, BaseEstimator):
             Validation data: R is recorded there too, and "best" means best there.
 
         """
-        with unchanged_on_error(self):
+        with fitting(self):
             self._fit(maps, demonstrations, maps_val, demonstrations_val)
         return self
 
@@ -174,8 +174,6 @@ class MaxMarginPlanner(NamedParts, BaseEstimator):
             callbacks=self.callbacks or [],
             random_state=rng.randint(2**31),
         )
-        if result.stop.kind == "interrupted" and len(result.records) == 1:  # there is nothing to keep
-            raise KeyboardInterrupt
         if result.stop.is_failure:
             warnings.warn(
                 f"{result.stop.message}. The best iterate is kept.", ConvergenceWarning, stacklevel=3
