@@ -55,11 +55,8 @@ def served(task: str, rounds: int, n: int, folder: Path) -> dict[str, Served]:
     ).fit(X, y)
     ours.save(folder / "model.cbm")
     ours.to_onnx(folder / "model.onnx")
-    kind = (
-        {"objective": "reg:squarederror"}
-        if is_regression
-        else {"objective": "multi:softprob", "num_class": 5}
-    )
+    several = {"objective": "multi:softprob", "num_class": 5}
+    kind = {"objective": "reg:squarederror"} if is_regression else several
     peer = xgboost.train(
         {**kind, "max_leaves": LEAVES, "grow_policy": "lossguide", "max_depth": 0, "nthread": 1, "eta": 0.1},
         xgboost.DMatrix(X, y),
@@ -158,14 +155,14 @@ def page(found: dict[str, dict[str, dict[str, float]]], arguments: argparse.Name
     header = ("task", "model", "trees", "MiB", "load, ms", "one row, µs", "1,000 rows, ms")
     return "\n\n".join(
         [
-            f"Models of {arguments.rounds} rounds with {LEAVES} leaves, trained on {arguments.rows:,} rows and "
-            f"{FEATURES} columns of floats, 5 % of them missing. With five classes a tree of ours has a vector "
-            "in each leaf; the others grow a tree per class.",
+            f"Models of {arguments.rounds} rounds with {LEAVES} leaves, trained on {arguments.rows:,} rows "
+            f"and {FEATURES} columns of floats, 5 % of them missing. With five classes a tree of ours has a "
+            "vector in each leaf; the others grow a tree per class.",
             table(header, lines),
             "Processor time of one thread, medians of alternating measurements in one process, after a first "
             "prediction. Loading is from the file to a model that can predict; ours checks the checksum and "
-            "every number. Our file also holds the history of training, the parameters, and gain and cover of "
-            f"every split. One row: mean of {CALLS} calls of `predict` with a NumPy array.",
+            "every number. Our file also holds the history of training, the parameters, and gain and cover "
+            f"of every split. One row: mean of {CALLS} calls of `predict` with a NumPy array.",
         ]
     )
 

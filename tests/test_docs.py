@@ -45,6 +45,8 @@ def test_there_are_many_references():
         "docs/decisions.md",
         "docs/diagnosis.md",
         "docs/generalisation.md",
+        "docs/model-file.md",
+        "docs/serving.md",
         "docs/parameters.md",
         "docs/performance.md",
         "docs/theory.md",
@@ -98,6 +100,24 @@ def test_pages_run_and_print_what_they_say(page, capsys, tmp_path, monkeypatch):
         if language == "text":
             assert block.split() == printed.split()
         elif "import torch" not in block or find_spec("torch"):
+            exec(block, names)
+            printed = capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("page", "needed"),
+    [("model-file.md", ["pandas", "skops"]), ("serving.md", ["pandas", "onnx", "onnxruntime"])],
+)
+def test_the_pages_about_files_run_and_print_what_they_say(page, needed, capsys, monkeypatch, tmp_path):
+    for name in needed:
+        pytest.importorskip(name)
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {"__name__": "page"}
+    printed = ""
+    for language, block in re.findall(r"```(\w+)\n(.*?)```", (ROOT / "docs" / page).read_text(), re.S):
+        if language == "text":
+            assert block.split() == printed.split()
+        else:
             exec(block, names)
             printed = capsys.readouterr().out
 

@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 BENCHMARKS = ROOT / "benchmarks"
-PEERS = ("lightgbm", "xgboost", "catboost", "interpret", "psutil", "pandas")
+PEERS = ("lightgbm", "xgboost", "catboost", "interpret", "psutil", "pandas", "onnxruntime")
 PROGRAMS = (
     "training",
     "prediction",
@@ -31,6 +31,7 @@ PROGRAMS = (
     "accuracy",
     "tables",
     "cuts",
+    "serving",
 )
 
 pytestmark = pytest.mark.slow

@@ -25,6 +25,7 @@ from convexboost.boosting import Refit, Residual
 from convexboost.learners import Tree
 from convexboost.losses import CVaR, Quantile, Softmax
 from convexboost.persistence import _container
+from convexboost.planning import MaxMarginPlanner
 from tests.contracts.conftest import LOSSES, ONE_EACH, UsersPinball
 from tests.contracts.conftest import loss as loss_of
 from tests.persistence.cases import NAMED, fitted, works
@@ -278,6 +279,11 @@ def test_learners_of_scikit_learn_go_through_skops(tmp_path):
     assert all(name.startswith(trusted) for name in unknown), unknown
     copy = skops.load(tmp_path / "m.skops", trusted=unknown)
     np.testing.assert_array_equal(copy.predict(X), model.predict(X))
+
+
+def test_planners_are_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"cannot hold a MaxMarginPlanner.*to_plain"):
+        MaxMarginPlanner().save(tmp_path / "m")
 
 
 def test_the_class_must_fit(tmp_path):

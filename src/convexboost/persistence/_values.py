@@ -9,7 +9,7 @@ import dataclasses
 import math
 import types
 import typing
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from functools import cache
@@ -320,7 +320,7 @@ def _size(value: Any) -> int:
     return value
 
 
-def check_fields(cls: type[Any], name: str, fields: Mapping[str, Any]) -> None:
+def check_fields(cls: Any, name: str, fields: Mapping[str, Any]) -> None:
     """Refuse values that are not what the class declares for its fields."""
     hints = _hints(cls)
     for field, value in fields.items():
@@ -329,7 +329,7 @@ def check_fields(cls: type[Any], name: str, fields: Mapping[str, Any]) -> None:
 
 
 @cache
-def _hints(cls: Hashable) -> dict[str, Any]:
+def _hints(cls: Any) -> dict[str, Any]:
     return typing.get_type_hints(cls)
 
 

@@ -228,6 +228,13 @@ class MaxMarginPlanner(NamedParts, BaseEstimator):
         F = self.model_.predict(np.concatenate([scene.features for scene in scenes]))
         return maximum_margin(scenes, self.planner_).value(F)
 
+    def save(self, path: Any) -> None:
+        """Refuse: model files hold no planners."""
+        raise ValueError(
+            "a model file cannot hold a MaxMarginPlanner: pickle it, or keep the learned costs as plain "
+            "arrays (`model_.to_plain()`)"
+        )
+
     # -- input -------------------------------------------------------------------------------------
 
     def _scenes(self, maps: Any, demonstrations: Any, suffix: str = "") -> list[Scene]:
