@@ -91,6 +91,7 @@ def test_time_budget_ends_a_fit():
     model = ConvexBoostRegressor(n_rounds=10**6, early_stopping=False, callbacks=[TimeBudget(0.3)])
     model.fit(X, Y)
     assert model.stop_kind_ == "callback"
+    assert model.stop_reason_ == f"the time budget of 0.3 s is used up after {model.n_rounds_} rounds"
     seconds = model.history_["seconds"]
     assert seconds[-1] >= 0.3 > seconds[-2]
 

@@ -411,5 +411,8 @@ def test_ctrl_c(folder):
     time.sleep(0.3)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
-    assert process.returncode in (0, 130)
+    assert process.returncode == 130
+    last = err.splitlines()[-1]
     assert "Traceback" not in err
+    found = re.fullmatch(r"convexboost fit: interrupted; (.*) holds the model of (\d+) rounds", last)
+    assert convexboost.load(found[1]).n_rounds_ == int(found[2]) > 0

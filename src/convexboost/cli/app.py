@@ -41,8 +41,8 @@ def _run(command: str, work: Callable[[], int | None]) -> None:
     except (CommandError, OSError) as error:
         typer.echo(f"convexboost {command}: {error}", err=True)
         status = error.status if isinstance(error, CommandError) else 1
-    except KeyboardInterrupt:
-        typer.echo(f"convexboost {command}: interrupted", err=True)
+    except KeyboardInterrupt as error:
+        typer.echo(f"convexboost {command}: {str(error) or 'interrupted'}", err=True)
         status = 130
     raise typer.Exit(status or 0)
 

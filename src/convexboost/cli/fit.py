@@ -63,8 +63,15 @@ def run(given: FitOptions) -> None:
     if given.valid is not None:
         valid = _validation(given, roles, estimator, rows, task)
     began = time.perf_counter()
-    with _told(notes):
-        model = _fitted(estimator, task, rows, valid)
+    try:
+        with _told(notes):
+            model = _fitted(estimator, task, rows, valid)
+    except KeyboardInterrupt:
+        if "model_" not in vars(estimator):
+            raise
+        estimator.save(out)
+        words = f"interrupted; {out} holds the model of {estimator.n_rounds_} rounds"
+        raise KeyboardInterrupt(words) from None
     seconds = time.perf_counter() - began
     model.save(out)
     for note in dict.fromkeys(notes):
