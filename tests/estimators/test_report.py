@@ -4,7 +4,9 @@ import re
 
 import numpy as np
 import pandas as pd
+import polars
 import pytest
+import scipy.sparse
 
 from convexboost import ConvexBoostClassifier, ConvexBoostRanker, ConvexBoostRegressor
 from convexboost.estimators import _report_features, _report_rows
@@ -210,3 +212,20 @@ def test_wrong_rows(tmp_path, arguments, message):
     with pytest.raises(ValueError, match=message):
         regressor(n_rounds=2).report(tmp_path / "model.html", **arguments)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", ["sparse", "polars", "several targets", "one row"])
+def test_rows_of_every_kind(tmp_path, kind):
+    X = np.maximum(rng.normal(size=(80, 3)), 0.0)
+    y = X[:, 0] + 0.1 * rng.normal(size=80)
+    if kind == "sparse":
+        X = scipy.sparse.csr_matrix(X)
+    elif kind == "polars":
+        X = polars.DataFrame(X, schema=["a", "b", "c"])
+    elif kind == "several targets":
+        y = np.column_stack([y, -y])
+    model = ConvexBoostRegressor(n_rounds=4, early_stopping=False).fit(X, y)
+    rows = slice(0, 1) if kind == "one row" else slice(None)
+    text = page(model, tmp_path, X[rows], y[rows])
+    assert titles(text)[-2:] == ["On the rows given", "Rows explained"]
+    assert text.count('<figure class="bars">') >= 2
