@@ -190,3 +190,9 @@ def test_predict(data):
         warnings.simplefilter("ignore", UserWarning)
         predicted = attempt(lambda: model.predict(X))
     assert predicted is None or np.isfinite(predicted).all()
+
+
+def test_targets_without_a_finite_constant():
+    y = np.where(np.arange(40) % 2, 1.7e308, 0.0)
+    with pytest.raises(ValueError, match="`y` is too large"):
+        ConvexBoostRegressor(n_rounds=2).fit(np.arange(40.0)[:, None], y)

@@ -66,6 +66,7 @@ def test_every_loss_on_ten_thousand_rows(label):
     check(model, X, run(model.to_onnx(), {"X": X}), 1e-9)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("kind", ["plain", "mixed"])
 @pytest.mark.parametrize("label", ["softmax", "logistic", "quantiles", "poisson"])
 @pytest.mark.parametrize("name", TREES)

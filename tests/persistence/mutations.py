@@ -135,7 +135,7 @@ def repaired(path: Path, rng: np.random.Generator) -> bytes:
     names = {np.dtype(ours): name for name, ours in _container.DTYPES.items()}
     tensors = {name: (names[a.dtype], a.shape, a.tobytes()) for name, a in arrays.items()}
     metadata = {
-        "format": _container.FORMAT,
+        "format": _container.MODEL,
         "version": str(_container.VERSION),
         "description": text,
         "checksum": _container.checksum(text, tensors),

@@ -69,7 +69,7 @@ def test_small_files_that_want_much_memory(bomb, tmp_path):
     names = {np.dtype(ours): name for name, ours in _container.DTYPES.items()}
     tensors = {name: (names[a.dtype], a.shape, a.tobytes()) for name, a in given["arrays"].items()}
     metadata = {
-        "format": _container.FORMAT,
+        "format": _container.MODEL,
         "version": str(_container.VERSION),
         "description": given["description"],
         "checksum": _container.checksum(given["description"], tensors),

@@ -59,9 +59,11 @@ def write_atomically(path: str | os.PathLike[str], *parts: bytes) -> None:
         with suppress(FileNotFoundError):
             os.chmod(temporary, os.stat(target).st_mode & 0o777)
         os.replace(temporary, target)
-    except BaseException:
+    except BaseException as error:
         with suppress(OSError):
             temporary.unlink()
+        if isinstance(error, OSError):  # the user knows nothing of the temporary file
+            raise OSError(error.errno, error.strerror, str(target)) from error
         raise
     if os.name == "posix":  # the new name must reach the disk too
         folder = os.open(target.parent, os.O_RDONLY)

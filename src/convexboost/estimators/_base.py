@@ -423,11 +423,15 @@ def _start(objective: BoundLoss, data: Data, settled: Settled) -> Array:
     A fold may have no event to take the log of a mean from.
     """
     try:
-        return objective.start()
+        start = objective.start()
     except (ValueError, ArithmeticError):
         if data.train is data.whole:
             raise
-        return settled.bind(data.whole).start()
+        start = settled.bind(data.whole).start()
+    if not np.isfinite(start).all():
+        largest = float(np.abs(np.asarray(data.whole.y, float)).max())
+        raise ValueError(f"`y` is too large: the best constant is not finite.  Rescale it; got {largest:.3g}")
+    return start
 
 
 def _learnt_nothing(history: dict[str, Any]) -> bool:
