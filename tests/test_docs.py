@@ -40,6 +40,7 @@ def test_there_are_many_references():
     [
         "README.md",
         "docs/architecture.md",
+        "docs/command-line.md",
         "docs/paper-map.md",
         "docs/decisions.md",
         "docs/diagnosis.md",
