@@ -199,6 +199,6 @@ def test_targets_that_are_too_large():
 
 
 def test_pairs_without_a_weight():
+    weight = [0.0, 0.0, 0.0, 1e308, 1.2e37]
     with pytest.raises(ValueError, match="`sample_weight` must give some pair of rows in a query a weight"):
-        weight = [0.0, 0.0, 0.0, 1e308, 1.2e37]
         ConvexBoostRanker(n_rounds=2).fit(np.zeros((5, 1)), [0, 0, 0, 0, 1], [0, 0, 0, 1, 1], weight)

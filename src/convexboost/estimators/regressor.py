@@ -14,7 +14,6 @@ from convexboost.estimators._base import BaseConvexBoost
 from convexboost.estimators._frames import refuse_times
 from convexboost.estimators._input import Given
 
-
 #: Sums of larger targets may be infinite.
 LARGEST_TARGET = 1e300
 
