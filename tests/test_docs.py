@@ -40,9 +40,11 @@ def test_there_are_many_references():
     [
         "README.md",
         "docs/architecture.md",
+        "docs/command-line.md",
         "docs/paper-map.md",
         "docs/decisions.md",
         "docs/diagnosis.md",
+        "docs/explain.md",
         "docs/generalisation.md",
         "docs/model-file.md",
         "docs/serving.md",
@@ -90,7 +92,7 @@ def test_the_code_in_the_readme_runs(capsys):
     assert re.search("No model gets below .*, so it is at most .* above the optimum", capsys.readouterr().out)
 
 
-@pytest.mark.parametrize("page", ["add-a-loss", "resuming"])
+@pytest.mark.parametrize("page", ["add-a-loss", "explain", "resuming"])
 def test_pages_run_and_print_what_they_say(page, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": page.replace("-", "_")}

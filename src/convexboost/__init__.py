@@ -8,6 +8,7 @@
   has an `AdditiveModel`.  `Training` does it round by round, with states to save and restore.  Both take
   `Options`.  Algorithms and step rules are in `convexboost.boosting`.  `certify` bounds the distance to the
   optimum.
+- What may stop a run or show how far it is: `convexboost.callbacks`.
 - Model files: `save` of an estimator and `load`, which raises `ModelFormatError` (docs/model-file.md).
 - Pictures of a run: `ConvergenceDisplay`, `EdgeDisplay`, `CertificateDisplay`; of a model:
   `ImportanceDisplay`, `ContributionDisplay`, `ShapeFunctionDisplay`.

@@ -31,6 +31,7 @@ PROGRAMS = (
     "accuracy",
     "tables",
     "cuts",
+    "explanations",
     "serving",
 )
 

@@ -75,7 +75,7 @@ def test_what_is_not_a_model(tmp_path):
         ("text", "cannot be read"),
     ):
         code, output = inspect(tmp_path / name)
-        assert code == 1, name
+        assert code == 2, name
         assert message in output
         assert "Traceback" not in output
 

@@ -125,7 +125,7 @@ def test_a_wrong_name_leaves_no_folder(tmp_path):
     code, _ = invoke("reproduce", "nothing", "--out", tmp_path / "out")
     assert (code, (tmp_path / "out").exists()) == (2, False)
     code, _ = invoke("inspect", tmp_path / "nothing", "--figure", tmp_path / "new" / "run.png")
-    assert (code, (tmp_path / "new").exists()) == (1, False)
+    assert (code, (tmp_path / "new").exists()) == (2, False)
 
 
 # --- terminals without Unicode -----------------------------------------------------------------------------

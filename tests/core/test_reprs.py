@@ -4,16 +4,29 @@ from __future__ import annotations
 
 from dataclasses import fields, is_dataclass
 
+import matplotlib
 import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeRegressor
 
-from convexboost import ConvexBoostClassifier, ConvexBoostRegressor, boost
+from convexboost import (
+    ContributionDisplay,
+    ConvergenceDisplay,
+    ConvexBoostClassifier,
+    ConvexBoostRegressor,
+    EdgeDisplay,
+    ImportanceDisplay,
+    ShapeFunctionDisplay,
+    boost,
+)
 from convexboost.boosting.training import Training
 from convexboost.core.space import FunctionSpace
 from convexboost.learners.stump import Stump
 from convexboost.learners.tree import Tree
 from convexboost.losses.absolute import Absolute
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
 
 ROWS, COLUMNS, ROUNDS = 400, 60, 40
 
@@ -110,3 +123,20 @@ def test_dataclasses_that_hold_arrays_are_brief():
     assert is_dataclass(mapper)
     assert all(f.name in repr(mapper) for f in fields(mapper) if f.repr)
     assert "array" in repr(mapper) or "items" in repr(mapper)
+
+
+def test_explanations_and_pictures():
+    model = ConvexBoostRegressor(learner="additive", n_rounds=5).fit(X, Y)
+    pictures = [
+        ConvergenceDisplay.from_estimator(model),
+        EdgeDisplay.from_estimator(model),
+        ImportanceDisplay.from_estimator(model),
+        ContributionDisplay.from_estimator(model, X),
+        ShapeFunctionDisplay.from_estimator(model, 5),
+    ]
+    plt.close("all")
+    kinds = check(model.model_.nodes(), model.shape_functions(), *pictures)
+    assert {"Nodes", "ShapeFunction", "ImportanceDisplay"} <= kinds
+    for picture in pictures:
+        assert repr(picture).startswith(f"{type(picture).__name__}(")
+        assert " at 0x" not in repr(picture)

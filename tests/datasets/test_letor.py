@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -144,8 +145,13 @@ def test_a_malformed_line_is_named(tmp_path, monkeypatch, line, problem, chunk):
     monkeypatch.setattr(_letor, "CHUNK", chunk)
     with pytest.raises(ValueError, match=problem) as caught:
         read_text(tmp_path, f"# head\n1 qid:1 3:2\n\n{line}\n1 qid:1 3:2\n", n_features=3)
-    assert str(caught.value).startswith(f"{tmp_path / 'file.txt'}, line 4: ")
+    assert re.match(rf"{re.escape(str(tmp_path / 'file.txt'))}, line 4, column \d+: ", str(caught.value))
     assert repr(line) in str(caught.value)
+
+
+def test_the_column_of_a_bad_token_is_named(tmp_path):
+    with pytest.raises(ValueError, match=r"line 2, column 11: 'x' is no number, got '1 qid:1 1:x'"):
+        read_text(tmp_path, "1 qid:1 1:2\n1 qid:1 1:x\n")
 
 
 def test_a_long_malformed_line_is_shortened(tmp_path):

@@ -9,6 +9,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import SelectFromModel
 from sklearn.inspection import PartialDependenceDisplay, partial_dependence, permutation_importance
+from sklearn.tree import DecisionTreeRegressor
 
 from convexboost import ConvexBoostClassifier, ConvexBoostRanker, ConvexBoostRegressor
 from convexboost.learners.tree import Tree
@@ -181,7 +182,7 @@ def test_shap_draws_all_rows():
     shap.plots.scatter(MODELS["tree"].explain(X[:40])[:, "age"], show=False)
 
 
-@pytest.mark.parametrize("learner", ["network"])
+@pytest.mark.parametrize("learner", ["network", DecisionTreeRegressor(max_depth=2)], ids=str)
 def test_learners_without_explanations_say_so(learner):
     model = ConvexBoostRegressor(learner=learner, n_rounds=2).fit(X[["age", "noise"]], Y)
     assert not hasattr(model, "feature_importances_")

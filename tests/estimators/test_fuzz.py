@@ -192,7 +192,13 @@ def test_predict(data):
     assert predicted is None or np.isfinite(predicted).all()
 
 
-def test_targets_without_a_finite_constant():
+def test_targets_that_are_too_large():
     y = np.where(np.arange(40) % 2, 1.7e308, 0.0)
-    with pytest.raises(ValueError, match="`y` is too large"):
+    with pytest.raises(ValueError, match=r"`y` must lie between -1e300 and 1e300, got 1.7e\+308"):
         ConvexBoostRegressor(n_rounds=2).fit(np.arange(40.0)[:, None], y)
+
+
+def test_pairs_without_a_weight():
+    weight = [0.0, 0.0, 0.0, 1e308, 1.2e37]
+    with pytest.raises(ValueError, match="`sample_weight` must give some pair of rows in a query a weight"):
+        ConvexBoostRanker(n_rounds=2).fit(np.zeros((5, 1)), [0, 0, 0, 0, 1], [0, 0, 0, 1, 1], weight)

@@ -150,3 +150,15 @@ def test_without_matplotlib(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"needs matplotlib: pip install 'convexboost\[plot\]'"):
         ConvergenceDisplay.from_estimator(PLAIN)
+
+
+def test_the_lowest_validation_loss_is_marked_and_watched_sets_are_drawn():
+    model = ConvexBoostRegressor("absolute", Stump(max_bins=8), n_rounds=40)
+    sets = {"test": (X[300:], Y[300:])}
+    model.fit(X[:300], Y[:300], X_val=X[200:300], y_val=Y[200:300], eval_set=sets)
+    display = ConvergenceDisplay.from_estimator(model, x="rounds")
+    line = display.lines_["validation"]
+    (marked,) = line.get_markevery()
+    assert line.get_ydata()[marked] == np.nanmin(model.history_["validation"])
+    np.testing.assert_array_equal(display.lines_["test"].get_ydata(), model.evals_result_["test"]["loss"])
+    assert "loss on test" in labels(display)

@@ -163,6 +163,7 @@ def test_formulas():
     assert str(Absolute().affine(2.0, 1.0)) == "|(2 f + 1) − y|"
     assert str(maximum(Absolute(), HalfSquared())) == "max(|f − y|, ½ (f − y)²)"
     assert str(Absolute() + Ridge(0.1)) == "|f − y| + 0.05 ‖f − start‖²"
+    assert str(2 * Softmax()) == "2 (log Σ_k exp f_k − f_y)"
     assert str(2 * (Absolute() + HalfSquared())) == "2 |f − y| + 2 ½ (f − y)²"
     assert repr(2 * Absolute() + Quantile(0.9)) == "2 * Absolute() + Quantile(quantile=0.9)"
 

@@ -1,6 +1,9 @@
-"""The command line: ``convexboost demo``, ``reproduce``, ``inspect``, ``bench``."""
+"""The command line: ``convexboost fit``, ``predict``, ``evaluate``, ``inspect``, ``export`` and more."""
 
 from __future__ import annotations
+
+#: What the commands need besides the library.
+NEEDED = ("typer", "rich", "matplotlib", "plotly", "pandas", "pyarrow", "onnx")
 
 
 def main() -> None:
@@ -13,6 +16,6 @@ def main() -> None:
 
         app()
     except ModuleNotFoundError as error:
-        if error.name not in ("typer", "rich", "matplotlib", "plotly"):
+        if error.name not in NEEDED:
             raise
         raise SystemExit(f"this command needs {error.name}: pip install 'convexboost[all]'") from None

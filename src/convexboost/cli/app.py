@@ -14,11 +14,22 @@ import convexboost
 from convexboost.cli.output import CommandError, plain_environment
 
 app = typer.Typer(
-    help="Boosting for any convex loss.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
 )
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Format = Annotated[
+    str | None,
+    typer.Option("--format", help="csv, parquet or svmlight; by default by the file's name or content."),
+]
+Target = Annotated[str | None, typer.Option(help="The column to predict; not for SVMlight.")]
+Weight = Annotated[str | None, typer.Option(help="The column with the weights of the rows.")]
+Query = Annotated[
+    str | None, typer.Option(help="The column with the queries, for ranking; groups for other losses.")
+]
 
 
 def _run(command: str, work: Callable[[], int | None]) -> None:
@@ -30,6 +41,9 @@ def _run(command: str, work: Callable[[], int | None]) -> None:
     except (CommandError, OSError) as error:
         typer.echo(f"convexboost {command}: {error}", err=True)
         status = error.status if isinstance(error, CommandError) else 1
+    except KeyboardInterrupt as error:
+        typer.echo(f"convexboost {command}: {str(error) or 'interrupted'}", err=True)
+        status = 130
     raise typer.Exit(status or 0)
 
 
@@ -45,7 +59,187 @@ def root(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    """Boosting for any convex loss."""
+    """Boosting for any convex loss.
+
+    \b
+    Exit status: 0 all is well, 1 something failed (the disk, training), 2 wrong usage or
+    input (an unknown option, a broken file), 130 after Ctrl-C.
+
+    \b
+    Examples:
+      convexboost fit houses.csv --target price --out houses.convexboost
+      convexboost predict houses.convexboost new.csv --out prices.csv
+      convexboost evaluate houses.convexboost test.csv --target price
+      convexboost inspect houses.convexboost
+    """
+
+
+@app.command()
+def fit(
+    data: Annotated[Path, typer.Argument(help="CSV, Parquet, SVMlight or LETOR; - is standard input.")],
+    target: Target = None,
+    task: Annotated[
+        str | None,
+        typer.Option(help="classification, regression or ranking; by default as the target suggests."),
+    ] = None,
+    loss: Annotated[str | None, typer.Option(help="See `convexboost losses`: quantile:0.9")] = None,
+    learner: Annotated[str | None, typer.Option(help="See `convexboost learners`: tree")] = None,
+    valid: Annotated[Path | None, typer.Option(help="A file with rows to validate on.")] = None,
+    weight: Weight = None,
+    query: Query = None,
+    drop: Annotated[list[str] | None, typer.Option(help="A column not to use; may be repeated.")] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="TOML or JSON: parameters of the estimator and these options.")
+    ] = None,
+    sets: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the estimator; may be repeated."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The model file; by default named after the data.", metavar="MODEL")
+    ] = None,
+    form: Format = None,
+    verbose: Annotated[
+        bool | None, typer.Option("--verbose/--quiet", help="Show progress; by default on a terminal.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Train a model on a file and save it.
+
+    Columns with text are categories, dates are numbers of seconds, empty cells are missing values.
+
+    \b
+    Examples:
+      convexboost fit iris.csv --target species
+      convexboost fit houses.csv --target price --loss quantile:0.9 --drop id
+      convexboost fit train.parquet --target y --valid valid.parquet --set learner__max_leaves=31
+      convexboost fit train.letor --task ranking --config settings.toml --out ranker.convexboost
+    """
+    from convexboost.cli.fit import FitOptions, run
+
+    given = FitOptions(
+        data=data,
+        target=target,
+        task=task,
+        loss=loss,
+        learner=learner,
+        valid=valid,
+        weight=weight,
+        query=query,
+        drop=drop or (),
+        config=config,
+        sets=sets or (),
+        out=out,
+        form=form,
+        verbose=None if verbose is None else int(verbose),
+        as_json=as_json,
+    )
+    _run("fit", lambda: run(given))
+
+
+@app.command()
+def predict(
+    model: Annotated[Path, typer.Argument(help="A model file.")],
+    data: Annotated[Path, typer.Argument(help="The rows; - is standard input.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(help="CSV, Parquet or JSON lines, by its name; by default CSV on stdout."),
+    ] = None,
+    proba: Annotated[bool, typer.Option("--proba", help="The probability of each class.")] = False,
+    scores: Annotated[bool, typer.Option("--scores", help="Scores, before any link.")] = False,
+    keep: Annotated[
+        list[str] | None, typer.Option(help="A column of the data to write first; may be repeated.")
+    ] = None,
+    form: Format = None,
+    as_json: Annotated[bool, typer.Option("--json", help="A line of JSON per row.")] = False,
+) -> None:
+    """Predict for the rows of a file.
+
+    Columns are found by name; others, the target among them, are ignored.
+
+    \b
+    Examples:
+      convexboost predict houses.convexboost new.csv
+      convexboost predict iris.convexboost new.csv --proba --keep id --out answers.parquet
+      cat new.csv | convexboost predict iris.convexboost - | head
+    """
+    from convexboost.cli.predict import run
+
+    _run(
+        "predict",
+        lambda: run(
+            model,
+            data,
+            out,
+            proba=proba,
+            scores=scores,
+            keep=keep or (),
+            form=form,
+            as_json=as_json,
+        ),
+    )
+
+
+@app.command()
+def evaluate(
+    model: Annotated[Path, typer.Argument(help="A model file.")],
+    data: Annotated[Path, typer.Argument(help="Rows with their targets; - is standard input.")],
+    target: Target = None,
+    weight: Weight = None,
+    query: Query = None,
+    form: Format = None,
+    as_json: Json = False,
+) -> None:
+    """Measure a model on the rows of a file.
+
+    \b
+    Examples:
+      convexboost evaluate iris.convexboost test.csv --target species
+      convexboost evaluate ranker.convexboost test.letor --json
+    """
+    from convexboost.cli.evaluate import run
+    from convexboost.cli.rows import Roles
+
+    _run("evaluate", lambda: run(model, data, Roles(target, weight, query), form, as_json))
+
+
+@app.command()
+def export(
+    model: Annotated[Path, typer.Argument(help="A model file.")],
+    onnx: Annotated[Path | None, typer.Option(help="The ONNX file to write.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Write a model in another format.
+
+    \b
+    Example:
+      convexboost export houses.convexboost --onnx houses.onnx
+    """
+    from convexboost.cli.export import run
+
+    _run("export", lambda: run(model, onnx, as_json))
+
+
+@app.command()
+def losses(as_json: Json = False) -> None:
+    """List the losses that --loss knows.
+
+    A number after a colon is the first parameter: quantile:0.9.
+    """
+    from convexboost.cli import listing
+
+    _run("losses", lambda: listing.run(listing.losses(), as_json))
+
+
+@app.command()
+def learners(as_json: Json = False) -> None:
+    """List the weak learners that --learner knows.
+
+    Their parameters are set by --set learner__name=value.
+    """
+    from convexboost.cli import listing
+
+    _run("learners", lambda: listing.run(listing.learners(), as_json))
 
 
 @app.command()
@@ -65,19 +259,33 @@ def demo(
 def inspect(
     model: Annotated[
         Path,
-        typer.Argument(help="A fitted estimator, saved by pickle or joblib.dump.  Loading it runs its code."),
+        typer.Argument(help="A model file, or a pickle or joblib dump, whose code is run when it is loaded."),
     ],
     figure: Annotated[
         Path | None, typer.Option(help="Draw convergence and edges into this file (.png, .svg, .pdf).")
     ] = None,
+    html: Annotated[Path | None, typer.Option(help="Write a page about the model to this file.")] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="A file with rows for the page, best such as were not trained on.")
+    ] = None,
+    target: Target = None,
+    weight: Weight = None,
+    query: Query = None,
+    form: Format = None,
+    as_json: Json = False,
 ) -> None:
     """Say what a saved model is, how its training went, and what went wrong, if anything.
 
-    A pickle can run any code when it is loaded: inspect only files that you trust.
+    With --html it writes a page with curves and importances; rows of --data are measured and explained.
+    A model file is only read.  A pickle can run any code when it is loaded: inspect only those you trust.
     """
-    from convexboost.cli.inspect import run
+    from convexboost.cli.inspect import Page, run
+    from convexboost.cli.rows import Roles
 
-    _run("inspect", lambda: run(model, figure))
+    page = None if html is None else Page(html, data, Roles(target, weight, query), form)
+    if data is not None and page is None:
+        raise typer.BadParameter("goes with --html", param_hint="--data")
+    _run("inspect", lambda: run(model, figure, page, as_json))
 
 
 @app.command()

@@ -16,8 +16,8 @@ from convexboost.cli.reproduce import run_all, save
 from convexboost.estimators import ConvexBoostClassifier
 from convexboost.paper import counterexample, digits
 from convexboost.paper.curve import PAPER, Curve
-from convexboost.paper.report.figures import COLOURS
 from convexboost.paper.study import compose
+from convexboost.reports.figures import COLOURS
 
 COUNTEREXAMPLE_ROUNDS = counterexample.QUICK
 LEAD = """

@@ -3,33 +3,43 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import joblib
 import numpy as np
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
-from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted
 
 from convexboost.boosting.training import Stop
-from convexboost.cli.output import CommandError, check_picture
+from convexboost.cli.models import check_file, load
+from convexboost.cli.output import CommandError, check_picture, show
+from convexboost.cli.rows import Data, Roles
 from convexboost.estimators._base import BaseConvexBoost
 from convexboost.inspection.findings import Diagnosis
 
 
-class InspectError(CommandError):
-    """There is nothing to inspect."""
+class Page(NamedTuple):
+    """The page to write, and the rows to show on it."""
 
-    status = 1
+    out: Path
+    data: Path | None = None
+    roles: Roles = Roles()
+    form: str | None = None
 
 
-def run(path: Path, figure: Path | None) -> None:
+def run(path: Path, figure: Path | None = None, page: Page | None = None, as_json: bool = False) -> None:
     """Load, print, draw."""
-    model = load(path)
+    if page is not None:
+        check_file(page.out, "--html")
+    model = load(path, pickles=True)
     if figure is not None:
         check_picture(figure, "--figure")
+        draw(model, figure)
+    if page is not None:
+        write_page(model, page)
+    if as_json:
+        show(facts(model, path), as_json=True)
+        return
     console = Console(highlight=False)
     console.print(f"[bold]{type(model).__name__}[/] in {escape(str(path))}")
     console.print(_settings(model))
@@ -39,27 +49,56 @@ def run(path: Path, figure: Path | None) -> None:
     console.print("\n[bold]Diagnosis[/]")
     _tell(console, model.diagnose())
     if figure is not None:
-        console.print(f"\npicture: {escape(str(draw(model, figure)))}")
+        console.print(f"\npicture: {escape(str(figure))}", soft_wrap=True)
+    if page is not None:
+        console.print(f"\npage: {escape(str(page.out))}", soft_wrap=True)
 
 
-def load(path: Path) -> BaseConvexBoost:
-    """Read a pickled or joblib-dumped estimator."""
-    if not path.is_file():
-        raise InspectError(f"there is no file {path}")
+def write_page(model: BaseConvexBoost, page: Page) -> None:
+    """Write the page about the model."""
+    if page.data is None:
+        model.report(page.out)
+        return
+    data = Data(page.data, page.form, page.roles, model)
+    has_targets = data.has_targets and (model._task != "ranking" or data.has_queries)
+    rows = data.rows(model._task if has_targets else None)
+    qid = rows.query if has_targets and model._task == "ranking" else None
     try:
-        model = joblib.load(path)
-    except Exception as error:  # a pickle can raise anything
-        raise InspectError(f"{path} cannot be read as a pickle or a joblib dump: {error}") from error
-    if not isinstance(model, BaseConvexBoost):
-        name = type(model).__name__
-        raise InspectError(
-            f"{path} holds no convexboost estimator but a {name}; of a pipeline, save the last step"
-        )
-    try:
-        check_is_fitted(model)
-    except NotFittedError:
-        raise InspectError(f"{path} holds a {type(model).__name__} that is not fitted") from None
-    return model
+        model.report(page.out, rows.X, rows.y, rows.weight if has_targets else None, qid=qid)
+    except ValueError as error:
+        raise CommandError(f"{data.name}: {error}") from error
+
+
+def facts(model: BaseConvexBoost, path: Path) -> dict[str, Any]:
+    """Return what is printed as plain values."""
+    history = model.history_
+    found: dict[str, Any] = {
+        "model": str(path),
+        "estimator": type(model).__name__,
+        "task": model._task,
+        "features": list(map(str, model._columns.names)),
+        "loss": str(model.loss_),
+        "learner": str(model._settled.settled_learner),
+        "algorithm": model._settled.options.algorithm.name,
+        "step": model._settled.options.step.name,
+        "output": model.output,
+        "members": model.n_members_,
+        "rounds": model.n_rounds_,
+        "best round": model.best_round_,
+        "weak learners": int(history["weak_learners"][-1]),
+        "seconds": float(history["seconds"][-1]),
+        "stopped": model.stop_reason_,
+    }
+    for name in ("objective", "validation", "score"):
+        values = history[name]
+        found[name] = None if np.isnan(values).all() else float(values[model.best_round_])
+    diagnosis = model.diagnose()
+    certificate = model.certificate_
+    return found | {
+        "gap": None if certificate is None else float(certificate.gap()),
+        "diagnosis": list(diagnosis.lines),
+        "warnings": [finding.title for finding in diagnosis.warnings],
+    }
 
 
 def draw(model: BaseConvexBoost, path: Path) -> Path:

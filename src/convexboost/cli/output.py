@@ -1,13 +1,19 @@
-"""Where the commands write to: folders and pictures, checked before any work; terminals without Unicode."""
+"""What the commands write: facts as a table or as JSON; folders and pictures, checked before any work.
+
+Terminals without Unicode get plain words.
+"""
 
 from __future__ import annotations
 
 import codecs
+import json
 import os
 import sys
 import tempfile
 import unicodedata
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 #: Replacements on terminals that print only ASCII; Greek letters get their names, others lose their accents.
 PAIRS = """
@@ -25,6 +31,19 @@ class CommandError(ValueError):
 
 class OutputError(CommandError):
     """There is nowhere to write to."""
+
+
+def show(facts: Mapping[str, Any], as_json: bool) -> None:
+    """Print names and values, one per line; as JSON the names have underscores."""
+    if as_json:
+        plain = {name.replace(" ", "_"): value for name, value in facts.items()}
+        print(json.dumps(plain, indent=2, ensure_ascii=False))
+        return
+    width = max(map(len, facts))
+    for name, value in facts.items():
+        if value not in (None, ""):
+            text = f"{value:.6g}" if isinstance(value, float) else str(value)
+            print(f"{name:<{width}}  {text}")
 
 
 def check_folder(path: Path, option: str, must: str = "be") -> None:

@@ -18,9 +18,9 @@ from rich.table import Table
 from convexboost.boosting.training import Record
 from convexboost.cli.output import CommandError, check_folder
 from convexboost.paper import study as studies
-from convexboost.paper.report.content import Report, Verdict, number
-from convexboost.paper.report.page import write
 from convexboost.paper.study import Outcome, Study, Unit, UnitState, compose, publish
+from convexboost.reports.content import Report, Verdict, number
+from convexboost.reports.page import write
 
 #: What can be reproduced, in the order of "all"; each module has a function study(quick).
 EXPERIMENTS = ("classification", "ranking", "planning", "counterexample")

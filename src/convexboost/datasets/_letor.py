@@ -19,6 +19,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from convexboost.datasets._dataset import Dataset, Fold
 
+PACKED = b"\x1f\x8b"  #: how a gzip file begins
 CHUNK = 1 << 22  #: bytes of text parsed together
 
 #: What is wrong with a line.
@@ -81,17 +82,18 @@ def read_parts(
     return X, y, qid if len(qid) and qid[0] >= 0 else None, n_rows
 
 
-def _open(source: Path | bytes) -> IO[bytes]:
+def unpacked(source: Path | bytes) -> IO[bytes]:
+    """Open a file, or bytes, packed by gzip or not."""
     if isinstance(source, bytes):
-        return BytesIO(source)
+        return gzip.open(BytesIO(source)) if source[:2] == PACKED else BytesIO(source)  # type: ignore[return-value]
     with open(source, "rb") as file:
-        packed = file.read(2) == b"\x1f\x8b"
+        packed = file.read(2) == PACKED
     return gzip.open(source) if packed else open(source, "rb")  # type: ignore[return-value]
 
 
 def _chunks(source: Path | bytes) -> Iterator[bytes]:
     """Cut the text into pieces that end with a line."""
-    with _open(source) as file:
+    with unpacked(source) as file:
         rest = b""
         while piece := file.read(CHUNK):
             cut = piece.rfind(b"\n") + 1
@@ -142,7 +144,8 @@ def _malformed(source: Path | bytes, line: int, text: bytes, at: int, problem: s
     shown = text[start:stop].decode("latin1").strip()
     shown = shown if len(shown) <= 80 else shown[:77] + "..."
     number = line + text.count(b"\n", 0, start) + 1
-    place = f"line {number}" if isinstance(source, bytes) else f"{source}, line {number}"
+    place = f"line {number}, column {at - start + 1}"
+    place = place if isinstance(source, bytes) else f"{source}, {place}"
     return ValueError(f"{place}: {problem}, got {shown!r}")
 
 

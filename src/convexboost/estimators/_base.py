@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -15,8 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, check_random_state
 
 from convexboost.boosting.member import Problem
-from convexboost.boosting.options import Options
-from convexboost.boosting.training import Callback, Record, Result, Stop, Training
+from convexboost.boosting.training import Result, Stop, Training
 from convexboost.checks import guarded
 from convexboost.core.atomic import fitting
 from convexboost.core.model import AdditiveModel
@@ -24,7 +22,7 @@ from convexboost.core.protocols import HypothesisSet, Mapper
 from convexboost.core.space import Array
 from convexboost.estimators import _validation
 from convexboost.estimators._auto import Settled, first_objective, settle
-from convexboost.estimators._explained import Explained
+from convexboost.estimators._explained import ExplainedModel
 from convexboost.estimators._exported import ExportedModel
 from convexboost.estimators._frames import naming
 from convexboost.estimators._input import (
@@ -35,7 +33,9 @@ from convexboost.estimators._input import (
     check_offset,
     check_weight,
 )
+from convexboost.estimators._progress import progress
 from convexboost.estimators._recalibration import recalibrated
+from convexboost.estimators._reported import Reported
 from convexboost.estimators._resuming import Checkpoint, Run, Saver, settings_of
 from convexboost.estimators._saved import SavedModel
 from convexboost.estimators._scoring import Judge, Watched, pooled_scores
@@ -53,7 +53,7 @@ from convexboost.losses._objective import BoundLoss
 FEW_ROUNDS = 200
 
 
-class BaseConvexBoost(Explained, SavedModel, ExportedModel):
+class BaseConvexBoost(ExplainedModel, SavedModel, ExportedModel, Reported):
     """Fit, diagnosis, certificate and prediction of scores; the subclasses say what the targets are."""
 
     _settled: Settled
@@ -109,17 +109,18 @@ class BaseConvexBoost(Explained, SavedModel, ExportedModel):
         if checkpoint is not None:
             journals.append(checkpoint.journal(settled.settled_learner, problems))
         earlier = max((j for j in journals if j is not None), key=lambda j: j.n_rounds, default=None)
-        callbacks = self._callbacks(options)
-        training = Training.of_several(problems, options, callbacks, score, earlier)
-        if checkpoint is None:
-            training.run()
-        else:
-            saver = Saver(checkpoint, training, settings, data.seed, self.checkpoint_every)
-            callbacks.insert(0, saver)  # a round that others hear of has been saved
-            try:
+        with progress(self.verbose, options, len(problems)) as report:
+            callbacks = [*(self.callbacks or []), *report]
+            training = Training.of_several(problems, options, callbacks, score, earlier)
+            if checkpoint is None:
                 training.run()
-            finally:
-                saver.save()
+            else:
+                saver = Saver(checkpoint, training, settings, data.seed, self.checkpoint_every)
+                callbacks.insert(0, saver)  # a round that others hear of has been saved
+                try:
+                    training.run()
+                finally:
+                    saver.save()
         result = training.result()
         self._warn(result)
         if shares is not None and objective.recalibrates:
@@ -262,10 +263,6 @@ class BaseConvexBoost(Explained, SavedModel, ExportedModel):
             return "step='auto' avoids this"
         return "algorithm='naive' with step='line_search' cannot raise the objective"
 
-    def _callbacks(self, options: Options) -> list[Callback]:
-        report = [_Report(options.n_rounds, self.verbose)] if self.verbose else []
-        return [*(self.callbacks or []), *report]
-
     # -- what can be asked of a model --------------------------------------------------------------
 
     def diagnose(self, X: Any = None, y: Any = None, *, trials: bool = False) -> Diagnosis:
@@ -318,7 +315,7 @@ class BaseConvexBoost(Explained, SavedModel, ExportedModel):
             has_rate=not self._is_auto("learning_rate"),
             n_hypotheses=self.model_.mapper.n_hypotheses,
             decay=settled.options.algorithm.decay,
-            stronger=repr(settled.learner.stronger()),
+            stronger=repr(settled.settled_learner.stronger()),
         )
         return diagnose(run, _trials.run(self, X, y) if trials else ())
 
@@ -426,32 +423,14 @@ def _start(objective: BoundLoss, data: Data, settled: Settled) -> Array:
     A fold may have no event to take the log of a mean from.
     """
     try:
-        start = objective.start()
+        return objective.start()
     except (ValueError, ArithmeticError):
         if data.train is data.whole:
             raise
-        start = settled.bind(data.whole).start()
-    if not np.isfinite(start).all():
-        largest = float(np.abs(np.asarray(data.whole.y, float)).max())
-        raise ValueError(f"`y` is too large: the best constant is not finite.  Rescale it; got {largest:.3g}")
-    return start
+        return settled.bind(data.whole).start()
 
 
 def _learnt_nothing(history: dict[str, Any]) -> bool:
     """Return whether the objective rose above its start and stayed there, in a run of some length."""
     start, later = history["objective"][0], history["objective"][1:]
     return len(later) >= FEW_ROUNDS and bool(later.min() > start + 1e-12 * abs(start))
-
-
-class _Report:
-    """Print about twenty lines (verbose=1) or one per round (verbose=2) on standard error."""
-
-    def __init__(self, n_rounds: int, verbose: int) -> None:
-        self.every = max(n_rounds // 20, 1) if verbose == 1 else 1
-
-    def __call__(self, record: Record) -> None:
-        if record.round % self.every == 0:
-            line = f"round {record.round:5d}  objective {record.objective:.6g}"
-            for name, value in (("validation", record.validation), ("score", record.score)):
-                line += "" if np.isnan(value) else f"  {name} {value:.6g}"
-            print(f"{line}  {record.seconds:.2f} s", file=sys.stderr)

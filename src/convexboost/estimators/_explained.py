@@ -17,7 +17,7 @@ from convexboost.inspection import trees
 from convexboost.inspection.trees import Naming, ShapeFunction
 
 
-class Explained(EstimatorInput):
+class ExplainedModel(EstimatorInput):
     """Importances, contributions, curves and trees of a fitted model, in the columns of X."""
 
     model_: AdditiveModel

@@ -42,7 +42,7 @@ def _changes(model: Any) -> list[tuple[str, str, dict[str, Any]]]:
             changes.append((f"algorithm={name!r}", "algorithm", {"algorithm": name, **others}))
     if not (model._is_auto("step") and model._is_auto("learning_rate")):
         changes.append(("step='auto'", "step", {"step": "auto", "learning_rate": "auto"}))
-    learner = model._settled.learner
+    learner = model._settled.settled_learner
     for other in (learner.stronger(), learner.weaker()):
         if other is not None:
             changes.append((f"learner={other!r}", "learner", {"learner": other}))

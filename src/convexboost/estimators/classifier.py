@@ -147,9 +147,10 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
         The number of rounds between two writes of `checkpoint`, which is also written at the end.
     callbacks : list of callables or None, default=None
         Each is called with a `Record` after every round (and for the start).  A true return value stops
-        training; a string becomes `stop_reason_`.
+        training; a string becomes `stop_reason_`.  Some are in `convexboost.callbacks`.
     verbose : int, default=0
-        1 prints about twenty lines on standard error, 2 one line per round.
+        1 shows a progress bar on the terminal (about twenty lines where standard error is none), 2 prints a
+        line per round.
 
     Attributes
     ----------

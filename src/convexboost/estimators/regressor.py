@@ -14,6 +14,9 @@ from convexboost.estimators._base import BaseConvexBoost
 from convexboost.estimators._frames import refuse_times
 from convexboost.estimators._input import Given
 
+#: Sums of larger targets may be infinite.
+LARGEST_TARGET = 1e300
+
 
 class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
     """Regression by boosting, for any convex loss and one or several outputs.
@@ -126,9 +129,10 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
         The number of rounds between two writes of `checkpoint`, which is also written at the end.
     callbacks : list of callables or None, default=None
         Each is called with a `Record` after every round (and for the start).  A true return value stops
-        training; a string becomes `stop_reason_`.
+        training; a string becomes `stop_reason_`.  Some are in `convexboost.callbacks`.
     verbose : int, default=0
-        1 prints about twenty lines on standard error, 2 one line per round.
+        1 shows a progress bar on the terminal (about twenty lines where standard error is none), 2 prints a
+        line per round.
 
     Attributes
     ----------
@@ -303,6 +307,9 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
         y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
         if y.ndim > 2:
             raise ValueError(f"`y` must have 1 or 2 dimensions, got {y.ndim}")
+        if np.abs(y).max(initial=0.0) > LARGEST_TARGET:
+            most = f"{LARGEST_TARGET:.0e}".replace("+", "")
+            raise ValueError(f"`y` must lie between -{most} and {most}, got {y.flat[np.abs(y).argmax()]:.3g}")
         self._one_dimensional = y.ndim == 1
         return y.reshape(len(y), -1)
 

@@ -56,7 +56,9 @@ class TreeFunction(Hypothesis):
 
     def with_values(self, values: Array, pooled: Pooled) -> TreeFunction:
         """Return the same leaves with the best values that are monotone where they must be."""
-        return replace(self, values=nearest_monotone(self, values, pooled))
+        values = nearest_monotone(self, values, pooled)
+        nodes = self.feature, self.child, self.masks, self.leaf_of_node
+        return TreeFunction(*nodes, values, self.gain, self.cover, self.monotone)
 
     def add_to(self, F: Array, inputs: Any, weight: float) -> None:
         """F += weight * h(inputs)."""

@@ -156,7 +156,7 @@ class Multiple(Operation):
     def formula(self, parts: Sequence[Loss], f: str) -> str:
         """Write the factor in front."""
         inner = parts[0].formula(f)
-        return f"{self.factor:g} ({inner})" if _is_sum(inner) else f"{self.factor:g} {inner}"
+        return f"{self.factor:g} ({inner})" if _is_sum(inner, "+−") else f"{self.factor:g} {inner}"
 
     def code(self, parts: Sequence[Loss]) -> str:
         """Factor * loss."""
@@ -656,9 +656,10 @@ def _number(factor: float) -> str:
 
 def _is_sum(text: str, operators: str = "+") -> bool:
     """Return whether one of the operators stands outside of all brackets."""
-    depth = 0
+    depth, inside_bars = 0, False
     for before, character in zip(" " + text, text, strict=False):
-        depth += (character in "([|") - (character in ")]|")
-        if character in operators and before == " " and depth <= 0:
+        depth += (character in "([") - (character in ")]")
+        inside_bars ^= character in "|‖"
+        if character in operators and before == " " and depth <= 0 and not inside_bars:
             return True
     return False

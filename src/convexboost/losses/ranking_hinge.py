@@ -57,7 +57,13 @@ class RankingHinge(Loss):
                 "`y` must hold two different grades in some query, but in every query all tie "
                 f"(n_samples={len(y)})"
             )
-        return PairwiseHinge(y, pairs, space=space, n_outputs=n_outputs)
+        objective = PairwiseHinge(y, pairs, space=space, n_outputs=n_outputs)
+        if objective.pair_weight == 0.0:
+            raise ValueError(
+                "`sample_weight` must give some pair of rows in a query a weight, but the products of the "
+                "weights of two rows are all too small for a float"
+            )
+        return objective
 
 
 @dataclass(frozen=True, repr=False)
@@ -100,9 +106,14 @@ class PairwiseHinge(BoundLoss):
         return max(value, 0.0), Gradient(g[:, None], self.space)
 
     @cached_property
+    def pair_weight(self) -> float:
+        """Return the weight of all pairs, Σω / (unit · total)."""
+        return self.space.mean(self.pairs.all()[0])
+
+    @property
     def _slope(self) -> float:
-        """Return what one unit of weight adds to the subgradient: unit · total / Σω."""
-        return 1.0 / self.space.mean(self.pairs.all()[0])
+        """Return what one unit of weight adds to the subgradient."""
+        return 1.0 / self.pair_weight
 
     def loss_constants(self) -> Constants:
         """‖∇R‖ is largest if each row violates all its pairs on one side."""

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from onnx import ModelProto, TensorProto, checker, helper, numpy_helper
 
 from convexboost.core.nodes import Nodes
 from convexboost.onnx._trees import ML, constant_of, ensemble, has_vectors
-from onnx import ModelProto, TensorProto, checker, helper, numpy_helper
 
 #: Versions of the operators, those for trees of numbers and of vectors, and of the format.
 OPSET, ML_NUMBERS, ML_VECTORS, IR_VERSION = 21, 5, 3, 10

@@ -13,7 +13,7 @@ import numpy as np
 
 from convexboost.core.space import Array
 from convexboost.paper.curve import NEW, PAPER, Curve
-from convexboost.paper.report.content import Comparison, Verdict, verdict
+from convexboost.reports.content import Comparison, Verdict, verdict
 
 Trio = Mapping[str, Curve]  #: by algorithm; one that is missing decides nothing
 

@@ -26,7 +26,8 @@ from convexboost.estimators import ConvexBoostClassifier
 from convexboost.losses.multiclass_hinge import MulticlassHinge
 from convexboost.paper.claims import Repetitions, ours
 from convexboost.paper.curve import AXES, LABELS, NEW, PAPER, spaced_rounds
-from convexboost.paper.report.content import (
+from convexboost.paper.study import Curve, Results, Study, Unit, line_figure
+from convexboost.reports.content import (
     Comparison,
     Line,
     LineFigure,
@@ -37,7 +38,6 @@ from convexboost.paper.report.content import (
     number,
     verdict,
 )
-from convexboost.paper.study import Curve, Results, Study, Unit, line_figure
 
 FAILING, OTHERS = ("connect4", "letter"), ("pendigits", "satimage")  #: where naive fails in the paper, or not
 LEARNERS = {"class_stump": "class", "stump": "vector"}  #: what a leaf answers with

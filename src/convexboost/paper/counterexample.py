@@ -22,8 +22,8 @@ from convexboost.learners.finite import FiniteSet
 from convexboost.losses._loss import RowLoss
 from convexboost.paper import bounds
 from convexboost.paper.curve import PAPER
-from convexboost.paper.report.content import Comparison, Line, Section, Table, Text, Verdict, verdict
 from convexboost.paper.study import Curve, Results, Study, Unit, line_figure
+from convexboost.reports.content import Comparison, Line, Section, Table, Text, Verdict, verdict
 
 
 class Slopes(RowLoss):

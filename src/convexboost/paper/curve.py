@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from convexboost.core.space import Array
-from convexboost.paper.report.content import Line, LineFigure
+from convexboost.reports.content import Line, LineFigure
 
 #: The columns that every curve has, and what an axis calls them.
 LABELS = {

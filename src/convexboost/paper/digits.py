@@ -12,8 +12,8 @@ from convexboost.boosting.training import Callback
 from convexboost.core.space import Array
 from convexboost.estimators import ConvexBoostClassifier
 from convexboost.paper.curve import PAPER
-from convexboost.paper.report.content import Section, Table
 from convexboost.paper.study import Curve, Results, Study, Unit, line_figure
+from convexboost.reports.content import Section, Table
 
 
 def train(algorithm: str, weak_learners: int, callback: Callback) -> Curve:

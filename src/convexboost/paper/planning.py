@@ -21,7 +21,11 @@ from convexboost.core.space import Array
 from convexboost.learners.network import Network
 from convexboost.paper.claims import Repetitions, Trio, below, ours
 from convexboost.paper.curve import AXES, LABELS, NEW, PAPER, spaced_rounds
-from convexboost.paper.report.content import (
+from convexboost.paper.study import Curve, Results, Study, Unit
+from convexboost.planning import Map, MaxMarginPlanner, Path, Problem, agreement, draw_paths, problem
+from convexboost.planning.loss import Scene, maximum_margin
+from convexboost.planning.problems import NOISE, Shown
+from convexboost.reports.content import (
     Block,
     Comparison,
     ImageFigure,
@@ -34,10 +38,6 @@ from convexboost.paper.report.content import (
     number,
     verdict,
 )
-from convexboost.paper.study import Curve, Results, Study, Unit
-from convexboost.planning import Map, MaxMarginPlanner, Path, Problem, agreement, draw_paths, problem
-from convexboost.planning.loss import Scene, maximum_margin
-from convexboost.planning.problems import NOISE, Shown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

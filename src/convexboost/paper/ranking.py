@@ -24,7 +24,8 @@ from convexboost.estimators import ConvexBoostRanker
 from convexboost.metrics import disagreement, ndcg
 from convexboost.paper.claims import Repetitions, ours, ratio
 from convexboost.paper.curve import AXES, LABELS, NEW, PAPER, spaced_rounds
-from convexboost.paper.report.content import (
+from convexboost.paper.study import Curve, Results, Study, Unit
+from convexboost.reports.content import (
     Block,
     Comparison,
     Line,
@@ -36,7 +37,6 @@ from convexboost.paper.report.content import (
     number,
     verdict,
 )
-from convexboost.paper.study import Curve, Results, Study, Unit
 
 TITLES = {"mq2008": "MQ2008", "ohsumed": "OHSUMED", "mslr": "MSLR-WEB10K"}
 #: How often a curve is measured on held-out queries, at most: in rounds that are equally far apart on a

@@ -13,7 +13,7 @@ and hands the last two to its `Study`.  A unit (`callback` is a callback for `bo
         errors = {"test_error": ...}  # one number per round, NaN where it was not computed
         return Curve.of(model.history_, "letter", "residual", extras=errors, facts={"distinct stumps": 40})
 
-Sections, figures and verdicts come from `paper.report.content`; curves are drawn by `line_figure`.
+Sections, figures and verdicts come from `reports.content`; curves are drawn by `line_figure`.
 `sections` and `verdicts` get the runs that exist: `results.fact(key, name)` is NaN for a missing run (and
 the verdict then "not decided"), and an interrupted curve may lack extra columns and facts.
 
@@ -41,11 +41,11 @@ import numpy as np
 
 import convexboost
 from convexboost.boosting.training import Callback, Record
+from convexboost.core.atomic import write_atomically
 from convexboost.paper.curve import LABELS, Curve, Results, line_figure, plain
-from convexboost.paper.report.content import Block, Report, Section, Table, Text, Verdict, VerdictList
-from convexboost.paper.report.environment import commit, environment, now
-from convexboost.paper.report.markdown import write_markdown
-from convexboost.paper.report.page import write_atomically
+from convexboost.reports.content import Block, Report, Section, Table, Text, Verdict, VerdictList
+from convexboost.reports.environment import commit, environment, now
+from convexboost.reports.markdown import write_markdown
 
 __all__ = [
     "Curve",
@@ -243,7 +243,7 @@ class Study:
         folder = out / "data" / self.name
         folder.mkdir(parents=True, exist_ok=True)
         for key, curve in outcome.results.items():
-            write_atomically(folder / f"{key}.csv", curve.csv())
+            write_atomically(folder / f"{key}.csv", curve.csv().encode())
 
 
 OURS = """
@@ -308,7 +308,7 @@ def _save(path: Path, unit: Unit, curve: Curve, state: UnitState) -> None:
         "made": state.made,
         "curve": curve.json(),
     }
-    write_atomically(path, json.dumps(kept, allow_nan=False))
+    write_atomically(path, json.dumps(kept, allow_nan=False).encode())
 
 
 def _load(path: Path) -> tuple[Curve | None, UnitState]:

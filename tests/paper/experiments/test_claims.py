@@ -8,8 +8,8 @@ import pytest
 from convexboost.paper import classification, planning, ranking
 from convexboost.paper.claims import Repetitions, below, ours, ratio
 from convexboost.paper.curve import PAPER, Curve, Results
-from convexboost.paper.report.content import DOES_NOT_HOLD, HOLDS, NOT_DECIDED, VerdictList
 from convexboost.paper.study import Study
+from convexboost.reports.content import DOES_NOT_HOLD, HOLDS, NOT_DECIDED, VerdictList
 
 
 def curve(algorithm, objective, gradients, test=0.5):

@@ -28,9 +28,9 @@ from convexboost.paper.classification import (
     Trio,
 )
 from convexboost.paper.curve import LABELS, Curve, Results, spaced_rounds
-from convexboost.paper.report.content import HOLDS, NOT_DECIDED, REPRODUCED, LineFigure
-from convexboost.paper.report.page import write
 from convexboost.paper.study import compose
+from convexboost.reports.content import HOLDS, NOT_DECIDED, REPRODUCED, LineFigure
+from convexboost.reports.page import write
 
 SETS = (*FAILING, *OTHERS)
 

@@ -12,7 +12,9 @@ from convexboost.learners.network import Network
 from convexboost.paper import planning
 from convexboost.paper.curve import NEW, PAPER
 from convexboost.paper.planning import PlanningRuns
-from convexboost.paper.report.content import (
+from convexboost.paper.study import LABELS, Curve, Results, compose
+from convexboost.planning import MaxMarginPlanner, problem
+from convexboost.reports.content import (
     DOES_NOT_HOLD,
     HOLDS,
     NOT_DECIDED,
@@ -22,8 +24,6 @@ from convexboost.paper.report.content import (
     Table,
     Text,
 )
-from convexboost.paper.study import LABELS, Curve, Results, compose
-from convexboost.planning import MaxMarginPlanner, problem
 
 PLAN = PlanningRuns(("elevation", "terrain"), ("1", "0.1"), 3, 10, True)
 

@@ -9,7 +9,8 @@ from convexboost.metrics import disagreement, ndcg
 from convexboost.paper import ranking
 from convexboost.paper.curve import spaced_rounds
 from convexboost.paper.ranking import RankingRuns
-from convexboost.paper.report.content import (
+from convexboost.paper.study import LABELS, Curve, Results
+from convexboost.reports.content import (
     DOES_NOT_HOLD,
     HOLDS,
     NOT_DECIDED,
@@ -19,7 +20,6 @@ from convexboost.paper.report.content import (
     Table,
     Text,
 )
-from convexboost.paper.study import LABELS, Curve, Results
 
 # --- Verdicts, on made-up results ---------------------------------------------------------------------------
 

@@ -13,7 +13,8 @@ import pytest
 
 from convexboost.paper import counterexample, study
 from convexboost.paper.curve import from_plain, plain
-from convexboost.paper.report.content import (
+from convexboost.paper.study import Curve, Progress, Results, Study, Unit, compose, line_figure
+from convexboost.reports.content import (
     NOT_DECIDED,
     NOT_REPRODUCED,
     REPRODUCED,
@@ -23,7 +24,6 @@ from convexboost.paper.report.content import (
     VerdictList,
     verdict,
 )
-from convexboost.paper.study import Curve, Progress, Results, Study, Unit, compose, line_figure
 
 
 def curve(n=4, **options):
@@ -263,7 +263,7 @@ def test_after_ctrl_c_another_study_shows_what_it_has(tmp_path):
 def test_no_half_written_file_remains(tmp_path, monkeypatch):
     worker = Worker()
     s = made([worker.unit("a")])
-    monkeypatch.setattr("pathlib.Path.replace", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    monkeypatch.setattr("os.replace", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     assert s.run(tmp_path).interrupted
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 

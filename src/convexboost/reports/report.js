@@ -52,7 +52,8 @@
   function legend(canvas) {
     const figure = data[Number(canvas.dataset.figure)];
     const box = canvas.parentElement.querySelector(".legend");
-    figure.traces.forEach((trace) => {
+    const only = figure.traces.length === 1 && figure.traces[0].name === figure.y.title; // the axis says it
+    figure.traces.filter(() => !only).forEach((trace) => {
       const button = document.createElement("button");
       button.type = "button";
       button.setAttribute("aria-pressed", "true");

@@ -3,7 +3,7 @@
 import numpy as np
 from matplotlib.figure import Figure
 
-from convexboost.paper.report.content import (
+from convexboost.reports.content import (
     Comparison,
     ImageFigure,
     Line,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from convexboost.paper.report.content import Array, Line, LineFigure
+from convexboost.reports.content import Array, Line, LineFigure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -62,7 +62,7 @@ def plotly(figure: LineFigure, palette: dict[str, str]) -> dict[str, Any]:
                 "x": _json(x[keep]),
                 "y": _json(y[keep]),
                 "xs": {name: _json(_x(figure, line, name)[keep]) for name in figure.choices},
-                "mode": "lines" if figure.kind == "line" and len(keep) > 1 else "markers",
+                "mode": "lines" if (line.kind or figure.kind) == "line" and len(keep) > 1 else "markers",
                 "line": {"color": colour, "width": 2.2, "dash": line.dash},
                 "marker": {"color": colour, "size": 8},
                 "band": [_json(side[keep]) for side in _band(line)],
@@ -97,7 +97,7 @@ def draw(figure: LineFigure, palette: dict[str, str]) -> Figure:
     for line in figure.lines:
         x, y = line.points
         style: dict[str, Any] = {"ls": DASHES[line.dash]}
-        if figure.kind == "marker" or len(x) < 2:
+        if (line.kind or figure.kind) == "marker" or len(x) < 2:
             style = {"ls": "", "marker": "o"}
         colour = palette[line.colour or line.name]
         ax.plot(x, y, label=line.name, color=colour, lw=1.8, **style)

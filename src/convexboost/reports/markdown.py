@@ -11,12 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from convexboost.paper.report import figures
-from convexboost.paper.report.content import (
+from convexboost.core.atomic import write_atomically
+from convexboost.reports import figures
+from convexboost.reports.content import (
+    Bars,
     Block,
+    Facts,
     ImageFigure,
     Line,
     LineFigure,
+    Matrix,
     Section,
     Table,
     Text,
@@ -24,7 +28,7 @@ from convexboost.paper.report.content import (
     VerdictList,
     number,
 )
-from convexboost.paper.report.page import file_name, write_atomically
+from convexboost.reports.page import file_name
 
 MOST_POINTS = 120  #: of a line in a CSV file
 DPI = 80
@@ -46,7 +50,7 @@ def write_markdown(sections: Sequence[Section], folder: Path, footer: Mapping[st
         words += [_block(block, folder, palette, names) for block in section.blocks]
     words.append("\n".join(f"- {key}: {value}" for key, value in footer.items()))
     text = "\n\n".join(words) + "\n"
-    write_atomically(page, text)
+    write_atomically(page, text.encode())
     for name in before - _files(text):
         (folder / name).unlink(missing_ok=True)
     return page
@@ -64,6 +68,13 @@ def _block(block: Block, folder: Path, palette: dict[str, str], names: set[str])
         return _table(block)
     if isinstance(block, VerdictList):
         return "\n\n".join(map(_verdict, block.verdicts))
+    if isinstance(block, Facts):
+        return "\n".join(f"- {name}: {number(value)}" for name, value in block.facts)
+    if isinstance(block, Bars):
+        return _table(Table(("", block.title), block.bars, block.caption))
+    if isinstance(block, Matrix):
+        rows = [(name, *counts) for name, counts in zip(block.rows, block.counts, strict=True)]
+        return _table(Table(("", *block.columns), rows, block.caption))
     name = file_name(block.title, names)
     if isinstance(block, ImageFigure):
         block.draw().savefig(folder / f"{name}.png", dpi=DPI)

@@ -5,8 +5,8 @@ import re
 
 import numpy as np
 
-from convexboost.paper.report import figures
-from convexboost.paper.report.markdown import MOST_POINTS, thinned, write_markdown
+from convexboost.reports import figures
+from convexboost.reports.markdown import MOST_POINTS, thinned, write_markdown
 
 from .pages import MEAN, REPORT, T
 

@@ -43,6 +43,13 @@ class Table:
     caption: str = ""
 
 
+@dataclass(frozen=True)
+class Facts:
+    """A few numbers in large type, each with what it is."""
+
+    facts: Sequence[tuple[str, Any]]
+
+
 # --- Figures -----------------------------------------------------------------------------------------------
 
 
@@ -57,6 +64,7 @@ class Line:
     dash: str = "solid"  #: "solid", "dash" or "dot"
     other_x: Mapping[str, ArrayLike] = field(default_factory=dict)  #: label: what x may be instead
     band: tuple[ArrayLike, ArrayLike] | None = None  #: lowest and highest, e.g. of the folds; shaded
+    kind: str = ""  #: "line" or "marker"; by default that of the figure
 
     @property
     def points(self) -> tuple[Array, Array]:
@@ -93,6 +101,27 @@ class ImageFigure:
 
     title: str
     draw: Callable[[], Figure]
+    caption: str = ""
+
+
+@dataclass(frozen=True)
+class Bars:
+    """Numbers as bars, one below the other, drawn by the page itself; negative ones go to the left."""
+
+    title: str
+    bars: Sequence[tuple[str, float]]
+    caption: str = ""
+    are_shares: bool = False  #: written as percentages
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """Counts of pairs, such as true and predicted classes: the larger the share of its row, the darker."""
+
+    title: str
+    rows: Sequence[str]
+    columns: Sequence[str]
+    counts: Sequence[Sequence[float]]
     caption: str = ""
 
 
@@ -197,7 +226,7 @@ class VerdictList:
 
 # --- Sections ----------------------------------------------------------------------------------------------
 
-Block: TypeAlias = Text | Table | LineFigure | ImageFigure | VerdictList
+Block: TypeAlias = Text | Facts | Table | LineFigure | ImageFigure | Bars | Matrix | VerdictList
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
-"""A `Report` as one HTML file that needs no network, with PNG, SVG and CSV of its figures beside it.
+"""A `Report` as one HTML file that needs no network, alone or with its figures beside it.
 
-    write(report, Path("out"))    # out/report.html, out/figures/*.png, *.svg, *.csv
+    write(report, Path("out"))               # out/report.html, out/figures/*.png, *.svg, *.csv
+    write_alone(report, Path("model.html"))  # nothing else
 
 plotly.js is embedded once; a content security policy keeps the page from asking the network for anything.
 """
@@ -9,20 +10,24 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import re
 from collections.abc import Iterable
 from html import escape
 from importlib.resources import files
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from convexboost.paper.report import figures
-from convexboost.paper.report.content import (
+from convexboost.core.atomic import write_atomically
+from convexboost.reports import figures
+from convexboost.reports.content import (
+    Bars,
     Block,
     Comparison,
+    Facts,
     ImageFigure,
     LineFigure,
+    Matrix,
     Report,
     Section,
     Table,
@@ -38,19 +43,14 @@ POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inli
 def write(report: Report, out: Path) -> Path:
     """Write report.html and its figures; return its path.  The page appears whole or not at all."""
     (out / "figures").mkdir(parents=True, exist_ok=True)
-    page = _Page(report, out).html()
-    write_atomically(out / "report.html", page)
+    write_atomically(out / "report.html", _Page(report, out).html().encode())
     return out / "report.html"
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Replace a file in one step, so that a reader never finds half of it."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        part.write_text(text, encoding="utf-8")
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+def write_alone(report: Report, path: Path) -> Path:
+    """Write the page without files beside it; it appears whole or not at all."""
+    write_atomically(path, _Page(report, None).html().encode())
+    return path
 
 
 def markup(words: str) -> str:
@@ -96,7 +96,7 @@ def file_name(title: str, names: set[str]) -> str:
 class _Page:
     """One report on its way to HTML."""
 
-    def __init__(self, report: Report, out: Path) -> None:
+    def __init__(self, report: Report, out: Path | None) -> None:
         self.report, self.out = report, out
         drawn = [b for s in report.sections for b in s.blocks if isinstance(b, LineFigure)]
         self.palette = figures.colours(drawn)
@@ -106,7 +106,7 @@ class _Page:
     def html(self) -> str:
         from plotly.offline import get_plotlyjs
 
-        report, here = self.report, files("convexboost.paper.report")
+        report, here = self.report, files("convexboost.reports")
         body = "\n".join(self._section(i, section) for i, section in enumerate(report.sections))
         data = json.dumps(self.plots, allow_nan=False, ensure_ascii=False).replace("<", "\\u003c")
         library = f"<script>{get_plotlyjs()}</script>" if self.plots else ""
@@ -184,8 +184,8 @@ class _Page:
         """Figures that follow one another share a grid."""
         grid: list[str] = []
         for block in blocks:
-            if isinstance(block, (LineFigure, ImageFigure)):
-                grid.append(self._plot(block) if isinstance(block, LineFigure) else self._image(block))
+            if isinstance(block, LineFigure | ImageFigure | Bars | Matrix):
+                grid.append(self._figure(block))
                 continue
             if grid:
                 yield _grid(grid)
@@ -194,16 +194,29 @@ class _Page:
                 yield markup(block.words)
             elif isinstance(block, Table):
                 yield _table(block)
+            elif isinstance(block, Facts):
+                yield _facts(block)
             else:
                 yield "\n".join(_verdict(verdict) for verdict in block.verdicts)
         if grid:
             yield _grid(grid)
 
+    def _figure(self, block: LineFigure | ImageFigure | Bars | Matrix) -> str:
+        if isinstance(block, LineFigure):
+            return self._plot(block)
+        if isinstance(block, ImageFigure):
+            return self._image(block)
+        return _bars(block) if isinstance(block, Bars) else _matrix(block)
+
     def _plot(self, figure: LineFigure) -> str:
-        name, k = f"figures/{file_name(figure.title, self.names)}", len(self.plots)
+        k = len(self.plots)
         self.plots.append(figures.plotly(figure, self.palette))
-        figures.save(figures.draw(figure, self.palette), self.out / name)
-        figures.write_csv(figure, self.out / f"{name}.csv")
+        links = ""
+        if self.out is not None:
+            name = f"figures/{file_name(figure.title, self.names)}"
+            figures.save(figures.draw(figure, self.palette), self.out / name)
+            figures.write_csv(figure, self.out / f"{name}.csv")
+            links = _links(name, "png", "svg", "csv")
         hidden = (
             "Values of 0 or below are not shown on a logarithmic axis." if figures.is_hidden(figure) else ""
         )
@@ -214,19 +227,69 @@ class _Page:
 <div class="legend"></div>
 <div class="canvas" data-figure="{k}" role="img" aria-label="{escape(figure.title)}"></div>
 {markup(f"{figure.caption} {hidden}")}
-{_links(name, "png", "svg", "csv")}
+{links}
 <details><summary>Some of the numbers</summary>{numbers}</details>
 </figure>"""
 
     def _image(self, figure: ImageFigure) -> str:
-        name = f"figures/{file_name(figure.title, self.names)}"
-        figures.save(figure.draw(), self.out / name)
-        data = base64.b64encode((self.out / f"{name}.png").read_bytes()).decode()
+        links, picture = "", figure.draw()
+        if self.out is None:
+            buffer = BytesIO()
+            picture.savefig(buffer, format="png", dpi=150)
+            content = buffer.getvalue()
+        else:
+            name = f"figures/{file_name(figure.title, self.names)}"
+            figures.save(picture, self.out / name)
+            content = (self.out / f"{name}.png").read_bytes()
+            links = _links(name, "png", "svg")
         return f"""<figure class="image">
 <figcaption>{escape(figure.title)}</figcaption>
-<img alt="{escape(figure.title)}" src="data:image/png;base64,{data}">
+<img alt="{escape(figure.title)}" src="data:image/png;base64,{base64.b64encode(content).decode()}">
 {markup(figure.caption)}
-{_links(name, "png", "svg")}
+{links}
+</figure>"""
+
+
+def _bars(figure: Bars) -> str:
+    """Bars of one scale; where some are negative, zero is in the place that their range gives it."""
+    values = [value for _, value in figure.bars]
+    low, high = min([0.0, *values]), max([0.0, *values])
+    span = (high - low) or 1.0
+    rows = []
+    for name, value in figure.bars:
+        start, length = (min(value, 0.0) - low) / span, abs(value) / span
+        kind = "minus" if value < 0.0 else "plus"
+        words = f"{100 * value:.1f} %" if figure.are_shares else number(float(f"{value:.3g}"))
+        style = f"left:{100 * start:.2f}%;width:{100 * length:.2f}%"
+        rows.append(
+            f'<tr><th scope="row">{escape(name)}</th><td class="track">'
+            f'<i class="{kind}" style="{style}"></i></td><td class="number">{escape(words)}</td></tr>'
+        )
+    return f"""<figure class="bars">
+<figcaption>{escape(figure.title)}</figcaption>
+<table><tbody>
+{"".join(rows)}
+</tbody></table>
+{markup(figure.caption)}
+</figure>"""
+
+
+def _matrix(figure: Matrix) -> str:
+    head = "".join(f'<th scope="col" class="number">{escape(name)}</th>' for name in figure.columns)
+    rows = []
+    for name, counts in zip(figure.rows, figure.counts, strict=True):
+        total = sum(counts) or 1.0
+        cells = "".join(
+            f'<td class="number" style="--share:{100 * count / total:.1f}%">{escape(number(count))}</td>'
+            for count in counts
+        )
+        rows.append(f'<tr><th scope="row">{escape(name)}</th>{cells}</tr>')
+    return f"""<figure class="matrix">
+<figcaption>{escape(figure.title)}</figcaption>
+<div class="scroll" tabindex="0"><table><thead><tr><td></td>{head}</tr></thead><tbody>
+{"".join(rows)}
+</tbody></table></div>
+{markup(figure.caption)}
 </figure>"""
 
 
@@ -251,6 +314,13 @@ def _table(table: Table) -> str:
         f'<div class="scroll" tabindex="0"><table>{caption}<thead><tr>{head}</tr></thead>'
         f"<tbody>\n{rows}\n</tbody></table></div>"
     )
+
+
+def _facts(block: Facts) -> str:
+    tiles = "".join(
+        f"<div><dt>{escape(name)}</dt><dd>{escape(number(value))}</dd></div>" for name, value in block.facts
+    )
+    return f'<dl class="facts">{tiles}</dl>'
 
 
 def _cell(value: Any) -> str:

@@ -7,11 +7,14 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
+from convexboost import ConvexBoostClassifier, ConvexBoostRegressor
 from convexboost.paper import counterexample
-from convexboost.paper.report.page import write
 from convexboost.paper.study import UnitState, compose
+from convexboost.reports.page import write
 
 from .browser import CHROMIUM, HOW, Browser
 from .pages import HOSTILE, REPORT
@@ -71,6 +74,54 @@ def test_page(reports, browser, name, width, dark):
     assert browser.errors == []
     asked = [address for address in browser.requests if not address.startswith("data:")]
     assert asked == [reports[name].resolve().as_uri()]
+
+
+@pytest.fixture(scope="module")
+def model_pages(tmp_path_factory):
+    """Pages about models of three kinds, with rows."""
+    out = tmp_path_factory.mktemp("models")
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(150, 3)), columns=["a", "b", "a rather long name of a column"])
+    X["town"] = pd.Categorical(rng.choice(["Bonn", "Köln", "Trier"], 150))
+    y = X["a"] + (X["town"] == "Bonn") + 0.3 * rng.normal(size=150)
+    labels = np.array(["low", "middle", "high"])[np.digitize(y, [-0.3, 0.7])]
+    models = {
+        "trees": (ConvexBoostRegressor(n_rounds=20), y),
+        "stumps": (ConvexBoostClassifier(learner="stump", n_rounds=20, early_stopping=False), labels),
+        "certified": (ConvexBoostRegressor("absolute", "additive", n_rounds=20, certificate=True), y),
+    }
+    return {
+        name: model.fit(X, target).report(out / f"{name}.html", X, target)
+        for name, (model, target) in models.items()
+    }
+
+
+@pytest.mark.parametrize("width", [400, 1300])
+@pytest.mark.parametrize("name", ["trees", "stumps", "certified"])
+def test_the_page_about_a_model(model_pages, browser, name, width):
+    browser.errors.clear()
+    browser.requests.clear()
+    browser.open(model_pages[name], width, dark=name == "stumps")
+    drawn = browser.evaluate(DRAWN)
+    figures = browser.evaluate('JSON.parse(document.getElementById("figure-data").textContent)')
+    assert len(drawn) == len(figures) >= 4
+    for canvas, figure in zip(drawn, figures, strict=True):
+        assert canvas["ink"] >= len(figure["traces"]) > 0, figure["title"]
+    bars = browser.evaluate("""[...document.querySelectorAll(".bars .track")].map(track => {
+      const outer = track.getBoundingClientRect(), inner = track.firstChild.getBoundingClientRect();
+      return [inner.width, inner.height, inner.left >= outer.left - 1, inner.right <= outer.right + 1]; })""")
+    assert len(bars) > 10
+    for bar_width, height, starts_inside, ends_inside in bars:
+        assert bar_width >= 1
+        assert 10 <= height <= 20
+        assert starts_inside
+        assert ends_inside
+    assert browser.evaluate("document.scrollingElement.scrollWidth") <= width
+    if folder := os.environ.get("SCREENSHOTS"):
+        browser.screenshot(Path(folder) / f"model-{name}-{width}.png", whole=True)
+    assert browser.errors == []
+    asked = [address for address in browser.requests if not address.startswith("data:")]
+    assert asked == [model_pages[name].resolve().as_uri()]
 
 
 def test_the_legend_switches_lines_off_and_on(reports, browser):

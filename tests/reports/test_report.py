@@ -10,9 +10,9 @@ import matplotlib.image
 import numpy as np
 import pytest
 
-from convexboost.paper.report import figures
-from convexboost.paper.report.content import Line, LineFigure, Report, Section, Table, number
-from convexboost.paper.report.page import markup, write
+from convexboost.reports import figures
+from convexboost.reports.content import Line, LineFigure, Report, Section, Table, number
+from convexboost.reports.page import markup, write
 
 from .pages import HOSTILE, REPORT, T, lines
 
