@@ -116,7 +116,9 @@ def _overview(model: Any) -> Section:
 
 
 def _settings(model: Any) -> Table:
-    options, learner = model._settled.options, model._settled.settled_learner
+    settled = model._settled
+    options = settled.options if model.n_members_ == 1 else settled.ensemble_options
+    learner = settled.settled_learner
     rows = [
         ("loss", str(model.loss_)),
         ("learner", repr(learner)),
