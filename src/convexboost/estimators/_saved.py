@@ -55,8 +55,9 @@ FITTED: dict[str, Any] = {
 }
 #: Written where they are there.
 OPTIONAL: dict[str, Any] = {"feature_names_in_": NDArray[Any]}
-#: What cannot be written and is not needed after training: a loaded estimator has the default.
-DROPPED = ("callbacks",)
+#: What belongs to the run that trained the model: a loaded estimator has the default.  It must not write to
+#: the checkpoint of another.
+DROPPED = ("callbacks", "checkpoint")
 
 
 class SavedModel(EstimatorInput):
@@ -73,8 +74,8 @@ class SavedModel(EstimatorInput):
 
         The file is a safetensors file with a checksum: reading it executes nothing (docs/model-file.md).  It
         holds the parameters, the model, what is known of columns and classes, and the history of training.
-        `callbacks` are not written.  A loss of your own is only named: pass it to `load` again.
-        The file is replaced as a whole: where writing fails, an old file is left as it was.
+        `callbacks` and `checkpoint` are not written.  A loss of your own is only named: pass it to `load`
+        again.  The file is replaced as a whole: where writing fails, an old file is left as it was.
 
         Models of scikit-learn estimators as learners cannot be written; `skops.io.dump` can.
         """
@@ -316,6 +317,14 @@ def _settled(loss: Loss, learner: Learner, options: dict[str, Any]) -> Settled:
 
 
 def _described_columns(writer: Writer, columns: Columns) -> dict[str, Any]:
+    for j, encoder in columns.encoders.items():
+        try:
+            Writer(_known()).write(list(encoder))
+        except UnwritableError as error:
+            raise UnwritableError(
+                f"the categories of column {columns.names[j]!r}, such as {error}: make them text before "
+                "fitting"
+            ) from None
     return {
         "names": writer.write(columns.names),
         "categorical": writer.write(columns.categorical),
