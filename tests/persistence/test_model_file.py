@@ -344,6 +344,19 @@ def test_the_class_must_fit(tmp_path):
         ConvexBoostClassifier.load(tmp_path / "m")
 
 
+def test_what_predict_would_refuse_is_refused_by_load(tmp_path):
+    path = tmp_path / "m"
+    small()[0].save(path)
+    description, _ = _container.read(path)
+    rewritten(path, description=description | {"parameters": description["parameters"] | {"learner": [None]}})
+    with pytest.raises(ModelFormatError, match="`learner` must be"):
+        load(path)
+    kinds = ["numbers", "numbers", "tuple values"]
+    rewritten(path, description=description | {"columns": description["columns"] | {"kinds": kinds}})
+    with pytest.raises(ModelFormatError, match="`columns` must have categories where, and only where"):
+        load(path)
+
+
 class Mine(ConvexBoostRegressor):
     pass
 

@@ -19,7 +19,7 @@ from convexboost.boosting.variants import ALGORITHMS
 from convexboost.core.model import AdditiveModel
 from convexboost.core.protocols import Constants
 from convexboost.estimators._auto import Settled
-from convexboost.estimators._frames import Columns
+from convexboost.estimators._frames import NUMERIC, Columns
 from convexboost.estimators._input import EstimatorInput
 from convexboost.inspection.certificates import Attained, Certificate, LowerBound
 from convexboost.inspection.cuts import AllModels, Ball, LinearBound
@@ -198,6 +198,7 @@ class SavedModel(EstimatorInput):
         """Check that the parts fit together; a row is predicted, so that no later call meets a surprise."""
         n_features, n_outputs = self.n_features_in_, len(self.model_.start)
         columns = self._columns
+        self._learner()  # `predict` asks it which inputs it allows
         for name, count in (
             ("columns", len(columns.names)),
             ("feature_names_in_", len(vars(self).get("feature_names_in_", columns.names))),
@@ -347,6 +348,9 @@ def _columns(reader: Reader, form: Any) -> Columns:
         raise ValueError("`columns` must say of each column whether it is categorical")
     if not fits(categories, dict[int, list[Any]]) or not all(0 <= j < len(names) for j in categories):
         raise ValueError("`categories` must be lists of categories by the number of the column")
+    numbered = [bool(kind) and kind not in NUMERIC for kind in kinds]
+    if numbered != [j in categories for j in range(len(names))] or (numbered & ~categorical).any():
+        raise ValueError("`columns` must have categories where, and only where, a column holds no numbers")
     encoders = {j: {value: number for number, value in enumerate(found)} for j, found in categories.items()}
     if any(len(encoders[j]) < len(found) for j, found in categories.items()):
         raise ValueError("`categories` must be different")
