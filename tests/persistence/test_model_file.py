@@ -355,6 +355,14 @@ def test_what_predict_would_refuse_is_refused_by_load(tmp_path):
     rewritten(path, description=description | {"columns": description["columns"] | {"kinds": kinds}})
     with pytest.raises(ModelFormatError, match="`columns` must have categories where, and only where"):
         load(path)
+    frame = pd.DataFrame({"city": pd.Categorical(["Bern", "Biel"] * 20)})
+    ConvexBoostRegressor(n_rounds=2).fit(frame, np.arange(40.0)).save(path)
+    description, _ = _container.read(path)
+    rewritten(
+        path, description=description | {"columns": description["columns"] | {"kinds": ["tuple values"]}}
+    )
+    with pytest.raises(ModelFormatError, match="`categories` of column 'city' must be tuple values"):
+        load(path)
 
 
 class Mine(ConvexBoostRegressor):

@@ -20,6 +20,7 @@ from convexboost.core.model import AdditiveModel
 from convexboost.core.protocols import Constants
 from convexboost.estimators._auto import Settled
 from convexboost.estimators._frames import NUMERIC, Columns
+from convexboost.estimators._frames import read as read_columns
 from convexboost.estimators._input import EstimatorInput
 from convexboost.inspection.certificates import Attained, Certificate, LowerBound
 from convexboost.inspection.cuts import AllModels, Ball, LinearBound
@@ -351,6 +352,11 @@ def _columns(reader: Reader, form: Any) -> Columns:
     numbered = [bool(kind) and kind not in NUMERIC for kind in kinds]
     if numbered != [j in categories for j in range(len(names))] or (numbered & ~categorical).any():
         raise ValueError("`columns` must have categories where, and only where, a column holds no numbers")
+    for j, found in categories.items():
+        one_of_each_type = np.empty((len(set(map(type, found))), 1), object)
+        one_of_each_type[:, 0] = list({type(value): value for value in found}.values())
+        if next(read_columns(one_of_each_type)).kind != kinds[j]:
+            raise ValueError(f"`categories` of column {names[j]!r} must be {kinds[j]}")
     encoders = {j: {value: number for number, value in enumerate(found)} for j, found in categories.items()}
     if any(len(encoders[j]) < len(found) for j, found in categories.items()):
         raise ValueError("`categories` must be different")
