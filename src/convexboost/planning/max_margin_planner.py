@@ -68,7 +68,7 @@ class MaxMarginPlanner(NamedParts, BaseEstimator):
         For learners that draw random numbers.  Give a number to get the same model again.
     callbacks : list of callables or None, default=None
         Each is called with a `Record` after every round (and for the start).  A true return value stops
-        training; a string becomes `stop_reason_`.
+        training; a string becomes `stop_reason_`.  Some are in `convexboost.callbacks`.
 
     Attributes
     ----------
