@@ -304,7 +304,7 @@ def reproduce(
 ) -> None:
     """Run the paper's experiments and write a report: curves, tables, and a verdict for every claim.
 
-    Finished runs are kept in the folder; after Ctrl-C the same command goes on where it stopped.
+    All runs take about 4 hours on 2 cores; finished ones are kept, and after Ctrl-C the same command goes on.
     `reproduce all --pages docs/results` makes the pages of the repository.
     """
     from convexboost.cli.reproduce import run
