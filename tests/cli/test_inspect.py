@@ -1,5 +1,6 @@
 """``convexboost inspect``."""
 
+import json
 import pickle
 
 import joblib
@@ -13,6 +14,7 @@ from typer.testing import CliRunner
 from convexboost import ConvexBoostClassifier, ConvexBoostRegressor
 from convexboost.cli.app import app
 from convexboost.losses.quantile import Quantile
+from convexboost.reports.content import number
 
 X, Y = make_blobs(1000, 8, centers=20, cluster_std=4, random_state=0)
 
@@ -62,6 +64,32 @@ def test_a_healthy_model_with_a_certificate(tmp_path, output):
     assert f"Best objective found: {model.certificate_.objective:.6g}" in words
     assert "validation" in words
     assert "Diagnosis Nothing is wrong" in words
+
+
+@pytest.mark.parametrize("output", ["best", "last", "average"])
+def test_the_losses_are_those_of_the_model(tmp_path, output):
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    y = X[:, 0] + np.random.default_rng(1).normal(size=60)
+    model = ConvexBoostRegressor(
+        "half_squared", "tree", n_rounds=30, n_iter_no_change=100, output=output
+    ).fit(X[:40], y[:40], X_val=X[40:], y_val=y[40:])
+    assert 0 < model.best_round_ < model.n_rounds_ == 30
+    of_model = {"best": model.best_round_, "last": 30}.get(output)
+    model.save(tmp_path / "model.convexboost")
+    found = CliRunner().invoke(app, ["inspect", str(tmp_path / "model.convexboost"), "--json"])
+    facts = json.loads(found.stdout)
+    text = model.report(tmp_path / "model.html").read_text(encoding="utf-8")
+    for name, words in (("objective", "training objective"), ("validation", "validation loss")):
+        if of_model is None:
+            assert facts[name] is None
+            assert f"<dt>{words}</dt>" not in text
+        else:
+            value = model.history_[name][of_model]
+            assert facts[name] == value
+            assert f"<dt>{words}</dt><dd>{number(value)}</dd>" in text
+    if output == "last":
+        residuals = y[40:] - model.predict(X[40:])
+        assert facts["validation"] == pytest.approx(0.5 * np.mean(residuals**2))
 
 
 def test_what_is_not_a_model(tmp_path):

@@ -10,8 +10,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from convexboost.cli.models import ENDING, check_file
 from convexboost.cli.output import CommandError, show
 from convexboost.cli.rows import Data, Roles, Rows
@@ -134,8 +132,8 @@ def _told(notes: list[str]) -> Iterator[None]:
 def _summary(
     model: BaseConvexBoost, task: str, why: str, rows: Rows, seconds: float, out: Path
 ) -> dict[str, Any]:
-    history, (n_rows, n_columns) = model.history_, rows.shape
-    found: dict[str, Any] = {
+    n_rows, n_columns = rows.shape
+    return {
         "model": str(out),
         "task": task,
         "why": why,
@@ -145,9 +143,8 @@ def _summary(
         "learner": str(model._settled.settled_learner),
         "rounds": model.n_rounds_,
         "best round": model.best_round_,
-        "objective": float(history["objective"][model.best_round_]),
+        "output": model._settled.options.output,
+        **model._losses_of_model(),
+        "stopped": model.stop_reason_,
+        "seconds": round(seconds, 3),
     }
-    for name in ("validation", "score"):
-        if not np.isnan(history[name]).all():
-            found[name] = float(history[name][model.best_round_])
-    return found | {"stopped": model.stop_reason_, "seconds": round(seconds, 3)}

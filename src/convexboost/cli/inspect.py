@@ -10,7 +10,6 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from convexboost.boosting.training import Stop
 from convexboost.cli.models import check_file, load
 from convexboost.cli.output import CommandError, check_picture, show
 from convexboost.cli.rows import Data, Roles
@@ -89,9 +88,8 @@ def facts(model: BaseConvexBoost, path: Path) -> dict[str, Any]:
         "seconds": float(history["seconds"][-1]),
         "stopped": model.stop_reason_,
     }
-    for name in ("objective", "validation", "score"):
-        values = history[name]
-        found[name] = None if np.isnan(values).all() else float(values[model.best_round_])
+    measured = model._losses_of_model()
+    found |= {name: measured.get(name) for name in ("objective", "validation", "score")}
     diagnosis = model.diagnose()
     certificate = model.certificate_
     return found | {
@@ -136,10 +134,8 @@ def _settings(model: BaseConvexBoost) -> Table:
 
 
 def _handed_out(model: BaseConvexBoost) -> str:
-    failed = Stop(model.stop_kind_, model.stop_reason_).is_failure
-    if model.output == "average" and not failed:
-        return f"0 to {model.n_rounds_ - 1}, their mean"
-    return str(model.best_round_ if model.output == "best" or failed else model.n_rounds_)
+    of_model = model._round_of_model()
+    return f"0 to {model.n_rounds_ - 1}, their mean" if of_model is None else str(of_model)
 
 
 def _numbers(model: BaseConvexBoost) -> Table:
