@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from convexboost.cli.models import check_file, load
-from convexboost.cli.output import CommandError, show
+from convexboost.cli.models import load
+from convexboost.cli.output import CommandError, check_file, make_folder_of, show
 
 
 def run(model: Path, onnx: Path | None, as_json: bool) -> None:
@@ -14,6 +14,7 @@ def run(model: Path, onnx: Path | None, as_json: bool) -> None:
         raise CommandError("`--onnx` is needed: the file to write")
     check_file(onnx, "--onnx")
     estimator = load(model)
+    make_folder_of(onnx)
     try:
         estimator.to_onnx(onnx)
     except (TypeError, ValueError, NotImplementedError) as error:

@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from convexboost.cli.models import check_file, load
-from convexboost.cli.output import CommandError, check_picture, show
+from convexboost.cli.models import load
+from convexboost.cli.output import CommandError, check_file, check_picture, make_folder_of, show
 from convexboost.cli.rows import Data, Roles
 from convexboost.estimators._base import BaseConvexBoost
 from convexboost.inspection.findings import Diagnosis
@@ -26,13 +26,21 @@ class Page(NamedTuple):
     form: str | None = None
 
 
-def run(path: Path, figure: Path | None = None, page: Page | None = None, as_json: bool = False) -> None:
+def run(
+    path: Path,
+    figure: Path | None = None,
+    page: Page | None = None,
+    *,
+    pickles: bool = False,
+    as_json: bool = False,
+) -> None:
     """Load, print, draw."""
     if page is not None:
         check_file(page.out, "--html")
-    model = load(path, pickles=True)
+    model = load(path, pickles=pickles)
     if figure is not None:
         check_picture(figure, "--figure")
+        make_folder_of(figure)
         draw(model, figure)
     if page is not None:
         write_page(model, page)
@@ -56,12 +64,14 @@ def run(path: Path, figure: Path | None = None, page: Page | None = None, as_jso
 def write_page(model: BaseConvexBoost, page: Page) -> None:
     """Write the page about the model."""
     if page.data is None:
+        make_folder_of(page.out)
         model.report(page.out)
         return
     data = Data(page.data, page.form, page.roles, model)
     has_targets = data.has_targets and (model._task != "ranking" or data.has_queries)
     rows = data.rows(model._task if has_targets else None)
     qid = rows.query if has_targets and model._task == "ranking" else None
+    make_folder_of(page.out)
     try:
         model.report(page.out, rows.X, rows.y, rows.weight if has_targets else None, qid=qid)
     except ValueError as error:
