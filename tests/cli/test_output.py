@@ -128,6 +128,14 @@ def test_a_wrong_name_leaves_no_folder(tmp_path):
     assert (code, (tmp_path / "new").exists()) == (2, False)
 
 
+def test_a_failure_takes_away_the_folders_it_made(tmp_path):
+    (tmp_path / "old").mkdir()
+    file = tmp_path / "old" / "a" / "b" / "file"
+    with pytest.raises(IsADirectoryError), output.folder_of(file):
+        file.parent.read_bytes()  # it is there, but no file
+    assert [path.name for path in tmp_path.rglob("*")] == ["old"]
+
+
 def test_json_has_no_nan(capsys):
     output.show({"a b": float("nan"), "list": [1.5, float("inf")], "inner": {"x": np.float64("nan")}}, True)
     assert json.loads(capsys.readouterr().out, parse_constant=pytest.fail) == {

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from convexboost.cli.models import ENDING
-from convexboost.cli.output import CommandError, check_file, make_folder_of, show
+from convexboost.cli.output import CommandError, check_file, folder_of, show
 from convexboost.cli.rows import Data, Roles, Rows
 from convexboost.cli.settings import ESTIMATORS, SettingsError, make, parse_sets, read_config, task_of
 from convexboost.estimators._base import BaseConvexBoost
@@ -73,13 +73,13 @@ def run(given: FitOptions) -> None:
         if out.exists():
             words += f"; {out} is left as it was"
             out = out.with_name(f"{out.name}.partial")
-        make_folder_of(out)
-        estimator.save(out)
+        with folder_of(out):
+            estimator.save(out)
         words += f"; {out} holds the model of {estimator.n_rounds_} rounds"
         raise KeyboardInterrupt(words) from None
     seconds = time.perf_counter() - began
-    make_folder_of(out)
-    model.save(out)
+    with folder_of(out):
+        model.save(out)
     for note in dict.fromkeys(notes):
         print(f"note: {note}", file=sys.stderr)
     show(_summary(model, task, why, rows, seconds, out), given.as_json)

@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from convexboost.cli.models import load
-from convexboost.cli.output import CommandError, check_file, check_picture, make_folder_of, show
+from convexboost.cli.output import CommandError, check_file, check_picture, folder_of, show
 from convexboost.cli.rows import Data, Roles
 from convexboost.estimators._base import BaseConvexBoost
 from convexboost.inspection.findings import Diagnosis
@@ -40,8 +40,8 @@ def run(
     model = load(path, pickles=pickles)
     if figure is not None:
         check_picture(figure, "--figure")
-        make_folder_of(figure)
-        draw(model, figure)
+        with folder_of(figure):
+            draw(model, figure)
     if page is not None:
         write_page(model, page)
     if as_json:
@@ -64,16 +64,16 @@ def run(
 def write_page(model: BaseConvexBoost, page: Page) -> None:
     """Write the page about the model."""
     if page.data is None:
-        make_folder_of(page.out)
-        model.report(page.out)
+        with folder_of(page.out):
+            model.report(page.out)
         return
     data = Data(page.data, page.form, page.roles, model)
     has_targets = data.has_targets and (model._task != "ranking" or data.has_queries)
     rows = data.rows(model._task if has_targets else None)
     qid = rows.query if has_targets and model._task == "ranking" else None
-    make_folder_of(page.out)
     try:
-        model.report(page.out, rows.X, rows.y, rows.weight if has_targets else None, qid=qid)
+        with folder_of(page.out):
+            model.report(page.out, rows.X, rows.y, rows.weight if has_targets else None, qid=qid)
     except ValueError as error:
         raise CommandError(f"{data.name}: {error}") from error
 

@@ -12,7 +12,8 @@ import os
 import sys
 import tempfile
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -82,9 +83,18 @@ def check_file(path: Path, option: str) -> None:
     check_folder(path.parent, option, must="be in")
 
 
-def make_folder_of(path: Path) -> None:
-    """Make the folder that a file is written to."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+@contextmanager
+def folder_of(path: Path) -> Iterator[None]:
+    """Make the folder that a file is written to inside; take it away again where that fails."""
+    made = [folder for folder in (path.parent, *path.parent.parents) if not folder.exists()]
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield
+    except BaseException:
+        for folder in made:
+            with suppress(OSError):  # others may have put something there
+                folder.rmdir()
+        raise
 
 
 def check_picture(path: Path, option: str) -> None:

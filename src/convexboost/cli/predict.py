@@ -13,7 +13,7 @@ import pandas as pd
 from sklearn.base import is_classifier
 
 from convexboost.cli.models import load
-from convexboost.cli.output import CommandError, check_file, make_folder_of
+from convexboost.cli.output import CommandError, check_file, folder_of
 from convexboost.cli.rows import Data, Roles
 from convexboost.cli.tables import ENDINGS, Letor
 from convexboost.core.atomic import write_atomically
@@ -104,5 +104,5 @@ def _write(answers: pd.DataFrame, out: Path | None, as_json: bool) -> None:
         answers.to_csv(
             buffer, index=False, lineterminator="\n", sep="\t" if out.suffix.lower() == ".tsv" else ","
         )
-    make_folder_of(out)
-    write_atomically(out, buffer.getvalue())
+    with folder_of(out):
+        write_atomically(out, buffer.getvalue())
