@@ -34,7 +34,7 @@ from convexboost.estimators._input import (
 )
 from convexboost.estimators._progress import progress
 from convexboost.estimators._recalibration import recalibrated
-from convexboost.estimators._reported import Reported
+from convexboost.estimators._reported import ReportedModel
 from convexboost.estimators._resuming import Checkpoint, GoingOn, Run
 from convexboost.estimators._saved import SavedModel
 from convexboost.estimators._scoring import Judge, Watched, pooled_scores
@@ -52,7 +52,7 @@ from convexboost.losses._objective import BoundLoss
 FEW_ROUNDS = 200
 
 
-class BaseConvexBoost(ExplainedModel, SavedModel, ExportedModel, Reported):
+class BaseConvexBoost(ExplainedModel, SavedModel, ExportedModel, ReportedModel):
     """Fit, diagnosis, certificate and prediction of scores; the subclasses say what the targets are."""
 
     _settled: Settled
