@@ -151,6 +151,48 @@ def test_apply_text_and_frame(model):
         model.tree_text(10**6)
 
 
+@pytest.mark.parametrize("learner", ["tree", Tree(max_leaves=2)], ids=["tree", "pairs"])
+def test_two_outputs_for_two_classes_are_one_score(learner):
+    labels = np.where(np.median(Y) < Y, "yes", "no")
+    model = ConvexBoostClassifier(loss="multiclass_hinge", learner=learner, n_rounds=5, random_state=0)
+    model.fit(X, labels)
+    assert len(model.model_.start) == 2
+    leaves, table = model.apply(X), model.trees_to_dataframe()
+    values = table[table["feature"].isna()].groupby("tree")["value"].apply(np.asarray)
+    constant = model.model_.start[1] - model.model_.start[0]
+    scores = constant + sum(values[t][leaves[:, t]] for t in range(leaves.shape[1]))
+    np.testing.assert_allclose(scores, model.decision_function(X), rtol=0, atol=1e-12)
+    told = [line.split(": ")[1].split("  (")[0] for line in model.tree_text().splitlines() if "leaf" in line]
+    np.testing.assert_allclose(np.sort([float(one) for one in told]), np.sort(values[0]), rtol=1e-5)
+    if learner != "tree":
+        found = model.predict_contributions(X)
+        for curve in model.shape_functions():
+            assert curve.values.shape[1] == 1
+            if curve.cuts is not None:
+                place = np.searchsorted(curve.cuts, X[curve.feature])
+                values_at = np.where(X[curve.feature].isna(), curve.missing[0], curve.values[place, 0])
+                np.testing.assert_allclose(found[:, curve.column], values_at, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("learner", ["stump", "additive", Tree(max_leaves=2)])
+def test_curves_know_whether_values_were_missing(learner):
+    rng = np.random.default_rng(0)
+    numbers = rng.normal(size=(200, 2))
+    options = {"learner": learner, "n_rounds": 20, "random_state": 0}
+    model = ConvexBoostRegressor(**options).fit(numbers, numbers.sum(axis=1))
+    assert not any(curve.saw_missing for curve in model.shape_functions())
+    y = numbers[:, 0] + 5.0 * (numbers[:, 1] > 1.0)
+    numbers[numbers[:, 1] > 1.0, 1] = np.nan
+    curves = ConvexBoostRegressor(**options).fit(numbers, y).shape_functions()
+    assert [curve.column for curve in curves if curve.saw_missing] == [1]
+
+
+def test_a_constant_has_no_trees():
+    model = ConvexBoostRegressor(n_rounds=3).fit(np.zeros((20, 1)), np.arange(20.0))
+    with pytest.raises(ValueError, match="the model is a constant: it has no trees"):
+        model.tree_text()
+
+
 def test_text_of_a_tree():
     table = pd.DataFrame({"a": [0.0, 0.0, 1.0, 1.0] * 10, "b": pd.Categorical(["u", "v", "u", "w"] * 10)})
     y = np.where(table["b"] == "u", table["a"], 5.0)
@@ -196,7 +238,9 @@ def test_learners_without_explanations_say_so(learner):
 
 def test_bad_arguments():
     model = MODELS["tree"]
-    with pytest.raises(ValueError, match=r"`kind` must be one of gain, total_gain, splits, .*, got 'weight'"):
+    with pytest.raises(
+        ValueError, match=r"`kind` must be one of gain, total_gain, splits, .*, contribution, got 'weight'"
+    ):
         model.importances("weight")
     with pytest.raises(ValueError, match="`X` goes with kind='contribution', got kind='gain'"):
         model.importances("gain", X=X)

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.datasets import load_iris
 
 from convexboost import ConvexBoostClassifier, ConvexBoostRegressor
 from convexboost.core.nodes import Nodes
@@ -129,6 +130,87 @@ def test_frames_with_text_and_times(frame, kind, n_classes):
         found = run(exported, columns(X))
         np.testing.assert_array_equal(found["label"], model.predict(X))
         np.testing.assert_allclose(found["probabilities"], model.predict_proba(X), atol=1e-9)
+
+
+IDS = {
+    "small": [0, 3, 40],
+    "negative": [-7, -1, 2],
+    "beyond exact floats": [2**24 + 1, 2**24 + 2, 2**24 + 3],
+    "beyond 32 bits": [2**31 + 5, 2**40 + 1, 2**52 + 1],
+    "fractions": [0.1, 0.25, 1.7],
+}
+
+
+@pytest.mark.parametrize("n_outputs", [1, 3])
+@pytest.mark.parametrize("as_columns", [False, True])
+@pytest.mark.parametrize("kind", IDS)
+def test_categories_that_are_numbers(kind, as_columns, n_outputs):
+    rng = np.random.default_rng(0)
+    ids = np.array(IDS[kind], float)
+    number = rng.integers(3, size=300)
+    X = pd.DataFrame({"a": rng.normal(size=300).astype(np.float32), "id": ids[number]})
+    X.loc[::9, "id"] = np.nan
+    if as_columns:
+        X["city"] = pd.Categorical(rng.choice(["Bern", "Biel"], 300))
+    y = np.where(X["id"].isna(), 4.0, np.array([1.0, -2.0, 7.0])[number]) + X["a"]
+    y = np.column_stack([y, -2 * y, y**2])[:, :n_outputs]
+    model = ConvexBoostRegressor(
+        n_rounds=10, early_stopping=False, random_state=0, categorical_features=list(X.columns[1:])
+    ).fit(X, y[:, 0] if n_outputs == 1 else y)
+    assert (model.model_.nodes().column == 1).any()
+    X.loc[::7, "id"] = ids[1] + 1.0 if kind == "small" else 12345.5  # not seen in training
+    expected = model.predict(X).reshape(300, -1)
+    for dtype in ("float32", "float64"):
+        if dtype == "float32" and kind not in ("small", "negative"):
+            with pytest.raises(ValueError, match=r"column 'id' holds the category .*no float32: use"):
+                model.to_onnx(dtype=dtype)
+            continue
+        feed = (
+            {"X": X.to_numpy(dtype)}
+            if not as_columns
+            else columns(X) | {name: X[[name]].to_numpy(dtype) for name in ("a", "id")}
+        )
+        found = run(model.to_onnx(dtype=dtype), feed)
+        np.testing.assert_allclose(found["prediction"], expected, rtol=0, atol=1e-9)
+
+
+def test_names_of_columns_that_are_names_in_the_graph():
+    rng = np.random.default_rng(0)
+    inner = ["X", "trees", "prediction", "constant_0", "constant_0_", "cast_0", "concat_8", "labelencoder_1"]
+    X = pd.DataFrame(rng.normal(size=(90, len(inner))).astype(np.float32), columns=inner)
+    X["city"] = pd.Categorical(rng.choice(["Bern", "Biel"], 90))
+    y = (X["trees"] + (X["city"] == "Bern") > 0.5).to_numpy()
+    model = ConvexBoostClassifier(n_rounds=5, early_stopping=False, random_state=0).fit(X, y)
+    found = run(model.to_onnx(), columns(X))
+    np.testing.assert_allclose(found["probabilities"], model.predict_proba(X), rtol=0, atol=1e-9)
+    for name in ("scores", "label", "probabilities", ""):
+        renamed = X.rename(columns={"trees": name})
+        model = ConvexBoostClassifier(n_rounds=2, random_state=0).fit(renamed, y)
+        with pytest.raises(ValueError, match=f"column '{name}' needs another name for ONNX"):
+            model.to_onnx()
+
+
+def test_doubles_are_not_rounded():
+    """With several outputs too; a float would be off by 6e-8 of the sum of the trees."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2))
+    y = 1e6 * np.column_stack([X[:, 0], np.sin(X[:, 1])])
+    model = ConvexBoostRegressor(n_rounds=30, early_stopping=False, random_state=0).fit(X, y)
+    exact = run(model.to_onnx(dtype="float64"), {"X": X})["scores"]
+    np.testing.assert_allclose(exact, model.predict(X), rtol=0, atol=1e-7)
+    rows = X.astype(np.float32)
+    scores = run(model.to_onnx(), {"X": rows})["scores"]
+    start, expected = model.model_.start, model.predict(rows)
+    assert (np.abs(scores - expected) <= 2.0**-24 * np.abs(expected - start) + 1e-7).all()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_iris_with_any_seed(seed):
+    """Some rounds find a tree that is one leaf."""
+    X, y = load_iris(return_X_y=True)
+    model = ConvexBoostClassifier(n_rounds=30, random_state=seed).fit(X, y)
+    rows = X.astype(np.float32)
+    check(model, rows, run(model.to_onnx(), {"X": rows}))
 
 
 def test_models_without_a_split():

@@ -23,6 +23,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 from convexboost import ConvexBoostClassifier, ConvexBoostRegressor, ModelFormatError, load
 from convexboost.boosting import Refit, Residual
+from convexboost.core.atomic import write_atomically
 from convexboost.learners import Tree
 from convexboost.losses import CVaR, Quantile, Softmax
 from convexboost.persistence import _container
@@ -261,6 +262,54 @@ def test_callbacks_are_not_written(tmp_path):
     np.testing.assert_array_equal(copy.predict(X), model.predict(X))
 
 
+def test_a_loaded_model_does_not_write_to_the_checkpoint(tmp_path):
+    model, X = small(checkpoint=tmp_path / "run")
+    model.save(tmp_path / "m")
+    copy = load(tmp_path / "m")
+    assert copy.checkpoint is None
+    np.testing.assert_array_equal(copy.predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize("kind", ["intervals", "periods"])
+def test_categories_that_have_no_form_name_their_column(kind, tmp_path):
+    length = np.arange(40.0)
+    cells = {
+        "intervals": lambda: pd.cut(length, 3),
+        "periods": lambda: pd.Categorical(pd.period_range("2020-01", periods=4, freq="M").repeat(10)),
+    }
+    frame = pd.DataFrame({"length": length, "group": cells[kind]()})
+    model = ConvexBoostRegressor(n_rounds=2).fit(frame, length)
+    with pytest.raises(
+        ValueError, match=r"cannot hold the categories of column 'group', such as .*make them text"
+    ):
+        model.save(tmp_path / "m")
+    assert not (tmp_path / "m").exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes with names")
+def test_a_pipe_is_written_to_and_stays_a_pipe(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write_atomically(tmp_path / "link", b"some ", b"bytes")
+        assert os.read(reader, 100) == b"some bytes"
+    finally:
+        os.close(reader)
+    assert stat.S_ISFIFO(os.stat(tmp_path / "pipe").st_mode)
+    assert {path.name for path in tmp_path.iterdir()} == {"pipe", "link"}
+
+
+def test_a_device_stays_a_device(tmp_path):
+    try:
+        os.mknod(tmp_path / "null", 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+        (tmp_path / "null").write_bytes(b"")
+    except (AttributeError, OSError):
+        pytest.skip("needs the right to make devices")
+    small()[0].save(tmp_path / "null")
+    assert stat.S_ISCHR(os.stat(tmp_path / "null").st_mode)
+
+
 def test_code_in_parameters_is_refused(tmp_path):
     model, X = small(scoring=lambda model, X, y: 0.0, early_stopping="auto")
     with pytest.raises(ValueError, match=r"`scoring`=.*set_params"):
@@ -293,6 +342,19 @@ def test_the_class_must_fit(tmp_path):
         ModelFormatError, match=r"m' cannot be loaded: it holds a 'ConvexBoostRegressor', not"
     ):
         ConvexBoostClassifier.load(tmp_path / "m")
+
+
+def test_what_predict_would_refuse_is_refused_by_load(tmp_path):
+    path = tmp_path / "m"
+    small()[0].save(path)
+    description, _ = _container.read(path)
+    rewritten(path, description=description | {"parameters": description["parameters"] | {"learner": [None]}})
+    with pytest.raises(ModelFormatError, match="`learner` must be"):
+        load(path)
+    kinds = ["numbers", "numbers", "tuple values"]
+    rewritten(path, description=description | {"columns": description["columns"] | {"kinds": kinds}})
+    with pytest.raises(ModelFormatError, match="`columns` must have categories where, and only where"):
+        load(path)
 
 
 class Mine(ConvexBoostRegressor):

@@ -47,7 +47,12 @@ def write_atomically(path: str | os.PathLike[str], *parts: bytes) -> None:
 
     A temporary file in the same folder is written, flushed to the disk, and renamed.  Where anything fails
     (the disk is full, the folder is read-only) the old file is left as it was and nothing else stays behind.
+    What is no ordinary file (a device, a pipe) is written to as it is.
     """
+    if os.path.exists(path) and not os.path.isfile(path):
+        with open(path, "wb") as file:
+            file.writelines(parts)
+        return
     target = Path(os.path.realpath(path))  # a link stays a link
     temporary = target.with_name(temporary_name(target.name, secrets.token_hex(8)))
     try:

@@ -52,7 +52,7 @@ class ExplainedModel(EstimatorInput):
 
         """
         check_is_fitted(self)
-        if (kind == "contribution") != (X is not None):
+        if (kind == trees.CONTRIBUTION) != (X is not None):
             raise ValueError(f"`X` goes with kind='contribution', got kind={kind!r}")
         if X is not None:
             found = np.abs(self.predict_contributions(X)[:, :-1]).mean(axis=0)
@@ -129,11 +129,7 @@ class ExplainedModel(EstimatorInput):
         `predict_contributions`.
 
         """
-        curves = trees.shape_functions(self._nodes(), self._naming())
-        return [
-            replace(curve, values=self._combined(curve.values), missing=self._combined(curve.missing))
-            for curve in curves
-        ]
+        return trees.shape_functions(self._nodes(), self._naming())
 
     def apply(self, X: Any) -> NDArray[np.int32]:
         """Return the number, in its tree, of the leaf of each row: (n_samples, n_trees).
@@ -150,6 +146,8 @@ class ExplainedModel(EstimatorInput):
     def tree_text(self, tree: int = 0) -> str:
         """Return a tree as text: at each split the condition to go left, then what is left, then right."""
         nodes = self._nodes()
+        if nodes.n_trees == 0:
+            raise ValueError("the model is a constant: it has no trees")
         if not 0 <= tree < nodes.n_trees:
             raise ValueError(f"`tree` must lie between 0 and {nodes.n_trees - 1}, got {tree!r}")
         return trees.tree_text(nodes, self._naming(), tree)
@@ -159,8 +157,10 @@ class ExplainedModel(EstimatorInput):
         return trees.tree_frame(self._nodes(), self._naming())
 
     def _nodes(self) -> Nodes:
+        """Return the nodes; their values add up to the scores that a user sees."""
         check_is_fitted(self)
-        return self.model_.nodes()
+        nodes = self.model_.nodes()
+        return replace(nodes, values=self._combined(nodes.values), start=self._combined(nodes.start))
 
     def _naming(self) -> Naming:
         """Return what the user calls columns, levels and outputs."""

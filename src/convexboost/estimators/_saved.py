@@ -19,7 +19,7 @@ from convexboost.boosting.variants import ALGORITHMS
 from convexboost.core.model import AdditiveModel
 from convexboost.core.protocols import Constants
 from convexboost.estimators._auto import Settled
-from convexboost.estimators._frames import Columns
+from convexboost.estimators._frames import NUMERIC, Columns
 from convexboost.estimators._input import EstimatorInput
 from convexboost.inspection.certificates import Attained, Certificate, LowerBound
 from convexboost.inspection.cuts import AllModels, Ball, LinearBound
@@ -55,8 +55,9 @@ FITTED: dict[str, Any] = {
 }
 #: Written where they are there.
 OPTIONAL: dict[str, Any] = {"feature_names_in_": NDArray[Any]}
-#: What cannot be written and is not needed after training: a loaded estimator has the default.
-DROPPED = ("callbacks",)
+#: What belongs to the run that trained the model: a loaded estimator has the default.  It must not write to
+#: the checkpoint of another.
+DROPPED = ("callbacks", "checkpoint")
 
 
 class SavedModel(EstimatorInput):
@@ -73,8 +74,8 @@ class SavedModel(EstimatorInput):
 
         The file is a safetensors file with a checksum: reading it executes nothing (docs/model-file.md).  It
         holds the parameters, the model, what is known of columns and classes, and the history of training.
-        `callbacks` are not written.  A loss of your own is only named: pass it to `load` again.
-        The file is replaced as a whole: where writing fails, an old file is left as it was.
+        `callbacks` and `checkpoint` are not written.  A loss of your own is only named: pass it to `load`
+        again.  The file is replaced as a whole: where writing fails, an old file is left as it was.
 
         Models of scikit-learn estimators as learners cannot be written; `skops.io.dump` can.
         """
@@ -197,6 +198,7 @@ class SavedModel(EstimatorInput):
         """Check that the parts fit together; a row is predicted, so that no later call meets a surprise."""
         n_features, n_outputs = self.n_features_in_, len(self.model_.start)
         columns = self._columns
+        self._learner()  # `predict` asks it which inputs it allows
         for name, count in (
             ("columns", len(columns.names)),
             ("feature_names_in_", len(vars(self).get("feature_names_in_", columns.names))),
@@ -316,6 +318,14 @@ def _settled(loss: Loss, learner: Learner, options: dict[str, Any]) -> Settled:
 
 
 def _described_columns(writer: Writer, columns: Columns) -> dict[str, Any]:
+    for j, encoder in columns.encoders.items():
+        try:
+            Writer(_known()).write(list(encoder))
+        except UnwritableError as error:
+            raise UnwritableError(
+                f"the categories of column {columns.names[j]!r}, such as {error}: make them text before "
+                "fitting"
+            ) from None
     return {
         "names": writer.write(columns.names),
         "categorical": writer.write(columns.categorical),
@@ -338,6 +348,9 @@ def _columns(reader: Reader, form: Any) -> Columns:
         raise ValueError("`columns` must say of each column whether it is categorical")
     if not fits(categories, dict[int, list[Any]]) or not all(0 <= j < len(names) for j in categories):
         raise ValueError("`categories` must be lists of categories by the number of the column")
+    numbered = [bool(kind) and kind not in NUMERIC for kind in kinds]
+    if numbered != [j in categories for j in range(len(names))] or (numbered & ~categorical).any():
+        raise ValueError("`columns` must have categories where, and only where, a column holds no numbers")
     encoders = {j: {value: number for number, value in enumerate(found)} for j, found in categories.items()}
     if any(len(encoders[j]) < len(found) for j, found in categories.items()):
         raise ValueError("`categories` must be different")

@@ -20,6 +20,8 @@ KINDS = {
     "cover": "rows at a split, on average",
     "total_cover": "rows at all splits",
 }
+#: The importance that rows are needed for.
+CONTRIBUTION = "contribution"
 #: Levels that the text of a tree shows at most; of longer sets it shows the number.
 SHOWN_LEVELS = 6
 
@@ -45,7 +47,7 @@ class Naming:
 def importances(nodes: Nodes, n_columns: int, kind: str) -> Array:
     """Return the importance of each column, by the splits on it."""
     if kind not in KINDS:
-        raise ValueError(f"`kind` must be one of {', '.join(KINDS)}, got {kind!r}")
+        raise ValueError(f"`kind` must be one of {', '.join([*KINDS, CONTRIBUTION])}, got {kind!r}")
     split = ~nodes.is_leaf
     column = nodes.column[split]
     count = np.bincount(column, minlength=n_columns).astype(float)
@@ -147,7 +149,8 @@ class ShapeFunction:
     column: int
     values: Array  #: (n_pieces, n_outputs)
     missing: Array  #: (n_outputs,): where the feature is missing
-    saw_missing: bool  #: whether it was missing in training rows
+    #: whether it was missing in training rows; False also where trees never keep these apart from all others
+    saw_missing: bool
     cuts: Array | None = None  #: sorted; one less than pieces
     levels: tuple[Any, ...] | None = None
 
@@ -178,7 +181,8 @@ def shape_functions(nodes: Nodes, naming: Naming) -> list[ShapeFunction]:
         X[:, j] = points
         ends = nodes.apply(X)[:, own]
         values = nodes.values[nodes.leaf[ends]].sum(axis=1) - _mean(nodes, own)
-        saw_missing = bool(nodes.cover[ends[-1]].min() > 0.0)
+        is_own = (ends[:-1] != ends[-1]).all(axis=0)  # trees that keep missing values apart from all others
+        saw_missing = bool((is_own & (nodes.cover[ends[-1]] > 0.0)).any())
         if levels is None:
             more: dict[str, Any] = {"cuts": cuts}
         else:

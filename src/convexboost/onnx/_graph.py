@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,8 @@ from convexboost.onnx._trees import ML, constant_of, ensemble, has_vectors
 
 #: Versions of the operators, those for trees of numbers and of vectors, and of the format.
 OPSET, ML_NUMBERS, ML_VECTORS, IR_VERSION = 21, 5, 3, 10
+#: Categories up to this number stand for themselves in sets.
+MOST_CATEGORIES = 2**24
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,7 @@ class Input:
 class Graph:
     """Operators and constants, one after the other."""
 
+    taken: frozenset[str]  #: names of inputs and outputs, which nothing inside may have
     nodes: list[Any] = field(default_factory=list)
     constants: list[Any] = field(default_factory=list)
 
@@ -36,14 +39,20 @@ class Graph:
         self, operator: str, *inputs: str, name: str | None = None, domain: str = "", **arguments: Any
     ) -> str:
         """Append an operator; return the name of its output."""
-        name = name or f"{operator.lower()}_{len(self.nodes)}"
+        name = name or self.free(f"{operator.lower()}_{len(self.nodes)}")
         self.nodes.append(helper.make_node(operator, list(inputs), [name], domain=domain, **arguments))
         return name
 
     def constant(self, value: Any) -> str:
         """Add a constant; return its name."""
-        name = f"constant_{len(self.constants)}"
+        name = self.free(f"constant_{len(self.constants)}")
         self.constants.append(numpy_helper.from_array(np.asarray(value), name))
+        return name
+
+    def free(self, name: str) -> str:
+        """Return a name like this one that no input or output has."""
+        while name in self.taken:
+            name += "_"
         return name
 
 
@@ -62,33 +71,53 @@ def model_of(
     `inputs` are columns with names and types; None: one matrix "X" of `dtype`.  `steps` lead from scores to
     predictions or probabilities (`Loss.link_steps`); None: there are only scores.  `classes` are the labels.
     """
-    graph, number = Graph(), TensorProto.FLOAT if dtype == "float32" else TensorProto.DOUBLE
+    number = TensorProto.FLOAT if dtype == "float32" else TensorProto.DOUBLE
     n_outputs = len(nodes.start)
+    linked_name = "prediction" if classes is None else "probabilities"
+    names = [
+        *(["label"] if classes is not None else []),
+        *([linked_name] if steps is not None else []),
+        "scores",
+    ]
+    graph = Graph(_distinct(inputs or [], names))
     if inputs is None:
         given = [helper.make_tensor_value_info("X", number, [None, n_features])]
         X = graph.add("Cast", "X", to=TensorProto.DOUBLE)
     else:
         given, X = _columns(graph, inputs, number)
-    scores = _scores(graph, nodes, X)
+    X, nodes = _numbered(graph, nodes, X, n_features)
+    uses_vectors = dtype == "float32" and has_vectors(nodes)
+    scores = _scores(graph, nodes, X, uses_vectors)
     outputs = []
     if classes is not None:
         label, kind = _labels(graph, scores, n_outputs, classes)
         outputs.append(helper.make_tensor_value_info(label, kind, [None]))
     if steps is not None:
-        name, width = ("prediction", n_outputs) if classes is None else ("probabilities", len(classes))
         linked = scores
         for step, *arguments in steps:
             linked = _STEPS[step](graph, linked, *arguments)
-        graph.add("Identity", linked, name=name)
-        outputs.append(helper.make_tensor_value_info(name, TensorProto.DOUBLE, [None, width]))
+        graph.add("Identity", linked, name=linked_name)
+        width = n_outputs if classes is None else len(classes)
+        outputs.append(helper.make_tensor_value_info(linked_name, TensorProto.DOUBLE, [None, width]))
     outputs.append(helper.make_tensor_value_info(scores, TensorProto.DOUBLE, [None, n_outputs]))
     proto = helper.make_graph(graph.nodes, "convexboost", given, outputs, graph.constants)
-    version = ML_VECTORS if has_vectors(nodes) else ML_NUMBERS
+    version = ML_VECTORS if uses_vectors else ML_NUMBERS
     opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(ML, version)]
     model = helper.make_model(proto, opset_imports=opsets, ir_version=IR_VERSION, producer_name="convexboost")
     helper.set_model_props(model, dict(metadata))
     checker.check_model(model)
     return model
+
+
+def _distinct(inputs: Sequence[Input], outputs: Sequence[str]) -> frozenset[str]:
+    """Return the names of inputs and outputs, which must differ."""
+    for one in inputs:
+        if not one.name or one.name in outputs:
+            raise ValueError(
+                f"column {one.name!r} needs another name for ONNX: names must not be empty, nor those of the "
+                f"outputs ({', '.join(outputs)})"
+            )
+    return frozenset([*(one.name for one in inputs), *outputs])
 
 
 def _columns(graph: Graph, inputs: Sequence[Input], number: int) -> tuple[list[Any], str]:
@@ -113,7 +142,40 @@ def _columns(graph: Graph, inputs: Sequence[Input], number: int) -> tuple[list[A
     return given, graph.add("Concat", *columns, axis=1)
 
 
-def _scores(graph: Graph, nodes: Nodes, X: str) -> str:
+def _numbered(graph: Graph, nodes: Nodes, X: str, n_features: int) -> tuple[str, Nodes]:
+    """Number the categories that a set cannot hold, in further columns; return these and the nodes for them.
+
+    onnxruntime takes small whole numbers only.
+    """
+    has_set = nodes.level_set >= 0
+    column, sets, levels = nodes.column.copy(), list(nodes.level_sets), dict(nodes.levels)
+    more: list[str] = []
+    for j in np.unique(nodes.column[has_set]).tolist():
+        known = nodes.levels[j]
+        if ((known == np.floor(known)) & (known >= 0) & (known < MOST_CATEGORIES)).all():
+            continue
+        own = has_set & (nodes.column == j)
+        place = n_features + len(more)
+        number = np.arange(len(known), dtype=float)
+        codes = graph.add(
+            "LabelEncoder",
+            graph.add("Gather", X, graph.constant(np.array([j])), axis=1),
+            domain=ML,
+            keys_tensor=numpy_helper.from_array(np.append(known, np.nan)),
+            values_tensor=numpy_helper.from_array(np.append(number, np.nan)),
+            default_tensor=numpy_helper.from_array(np.array([-1.0])),  # not seen in training: in no set
+        )
+        more.append(codes)
+        column[own], levels[place] = place, number
+        for one in np.unique(nodes.level_set[own]):
+            sets[one] = number[known.searchsorted(sets[one])]
+    if not more:
+        return X, nodes
+    numbered = replace(nodes, column=column, level_sets=tuple(sets), levels=levels)
+    return graph.add("Concat", X, *more, axis=1), numbered
+
+
+def _scores(graph: Graph, nodes: Nodes, X: str, uses_vectors: bool) -> str:
     constant = graph.constant(constant_of(nodes))
     if nodes.is_leaf.all():  # as many zeros as there are rows
         first = graph.add("Gather", X, graph.constant(np.array([0])), axis=1)
@@ -122,8 +184,9 @@ def _scores(graph: Graph, nodes: Nodes, X: str) -> str:
             "Mul", graph.add("Cast", missing, to=TensorProto.DOUBLE), graph.constant(np.zeros(1))
         )
         return graph.add("Add", zeros, constant, name="scores")
-    graph.nodes.append(ensemble(nodes, X, "trees"))
-    return graph.add("Add", graph.add("Cast", "trees", to=TensorProto.DOUBLE), constant, name="scores")
+    trees = graph.free("trees")
+    graph.nodes.append(ensemble(nodes, X, trees, uses_vectors))
+    return graph.add("Add", graph.add("Cast", trees, to=TensorProto.DOUBLE), constant, name="scores")
 
 
 def _labels(graph: Graph, scores: str, n_outputs: int, classes: Any) -> tuple[str, int]:
@@ -164,8 +227,8 @@ def _sigmoid(graph: Graph, scores: str) -> str:
 
 def _sort(graph: Graph, scores: str) -> str:
     shape = graph.add("Shape", scores, start=1)
-    name = f"sorted_{len(graph.nodes)}"
-    node = helper.make_node("TopK", [scores, shape], [name, f"{name}_order"], axis=1, largest=0, sorted=1)
+    name, order = (graph.free(f"{what}_{len(graph.nodes)}") for what in ("sorted", "order"))
+    node = helper.make_node("TopK", [scores, shape], [name, order], axis=1, largest=0, sorted=1)
     graph.nodes.append(node)
     return name
 

@@ -4,7 +4,7 @@
 with several outputs the trees are written once for each.  `TreeEnsembleRegressor` (ai.onnx.ml 3) has a
 vector in each leaf, compares and adds doubles, and rounds the sum to a float.  It has no sets, and chains of
 comparisons, which would stand for them, gave other scores in onnxruntime 1.31.  Hence vectors are written
-where there are several outputs and no splits on categories, numbers elsewhere.
+for inputs that are floats where there are several outputs and no splits on categories, numbers elsewhere.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ def has_vectors(nodes: Nodes) -> bool:
     return nodes.values.shape[1] > 1 and not (nodes.level_set >= 0).any()
 
 
-def ensemble(nodes: Nodes, source: str, target: str) -> NodeProto:
+def ensemble(nodes: Nodes, source: str, target: str, uses_vectors: bool) -> NodeProto:
     """Return the operator that adds up the trees that have splits."""
-    return (_with_vectors if has_vectors(nodes) else _with_numbers)(nodes, source, target)
+    return (_with_vectors if uses_vectors else _with_numbers)(nodes, source, target)
 
 
 def _tests(nodes: Nodes, splits: NDArray[np.intp]) -> Tests:
