@@ -279,7 +279,7 @@ def _default(runs: Runs, cell: Cell) -> dict[str, Any] | None:
     every = [first, *(found for found in others if found is not None)]
     memory = runs.find(spec_of(cell, runs.arguments, memory=True)) or {}
     seconds = {key: common.median(found[key] for found in every) for key in ("fit", "predict")}
-    return {**first, **seconds, "memory": memory if "peak" in memory else None}
+    return {**first, **seconds, "runs": len(every), "memory": memory if "peak" in memory else None}
 
 
 def _tuned(runs: Runs, cell: Cell) -> dict[str, Any] | None:
@@ -347,6 +347,7 @@ def main() -> None:
     parser.add_argument(
         "--timeout", type=float, help="seconds for a default fit, which then has a process of its own (none)"
     )
+    parser.add_argument("--note", default="", help="a sentence for the page, on how the runs were made")
     parser.add_argument("--runs", type=Path, help="folder of the results of fits (build/tables)")
     parser.add_argument("--retry", action="store_true", help="try again what failed")
     parser.add_argument("--page", action="store_true", help="fit nothing: write the page of what is there")

@@ -386,19 +386,29 @@ def _search_seconds(found: dict[str, Any] | None) -> str:
 # -- the page --------------------------------------------------------------------------------------------
 
 
+def repeats(rows: Sequence[Row]) -> str:
+    """Say how many runs the seconds are medians of."""
+    counts: dict[str, set[int]] = {}
+    for row in rows:
+        for name, found in row.results.items():
+            if found and "runs" in found:
+                counts.setdefault(name, set()).add(found["runs"])
+    each = [f"{name} {' or '.join(map(str, sorted(found)))}" for name, found in counts.items()]
+    return f"Medians of interleaved runs, as many as: {', '.join(each)}."
+
+
 def body(
     rows: Sequence[Row], tuned: Sequence[Row], points: tables_picture.Picture, arguments: argparse.Namespace
 ) -> str:
     """Return the page."""
     n_tables = len({row.set for row in rows})
-    repeats = "" if arguments.repeats == 1 else f" Medians of {arguments.repeats} interleaved runs."
     method = METHOD.format(
         least=data.LEAST_PROBABILITY,
         resamples=arguments.resamples,
         level=100 * LEVEL,
         low=CLIP[0],
         high=CLIP[1],
-        repeats=repeats,
+        repeats=f" {repeats(rows)} {arguments.note}".rstrip(),
         trials=arguments.trials,
         space=space(),
         rows=MAX_TUNING_ROWS,

@@ -134,6 +134,11 @@ def test_a_json_configuration_and_a_default_name(folder, monkeypatch):
     words = ("fit", "houses.csv", "--config", "settings.json", "--target", "dear", "--drop", "price")
     assert facts(folder, *words)["model"] == "houses.convexboost"
     assert convexboost.load(folder / "houses.convexboost").l2 == 0.5
+    (folder / "sales.2023.csv").write_bytes((folder / "houses.csv").read_bytes())
+    words = ("fit", "sales.2023.csv", "--target", "price", *FEW)
+    assert facts(folder, *words)["model"] == "sales.2023.convexboost"
+    words = ("fit", "-", "--target", "price", *FEW)
+    assert "`--out` is needed: standard input has no name" in refused(folder, *words)
 
 
 @pytest.mark.parametrize(
@@ -150,6 +155,9 @@ def test_a_json_configuration_and_a_default_name(folder, monkeypatch):
         (("--valid", "nothing.csv"), "there is no file nothing.csv"),
         (("--weight", "town"), "houses.csv, line 2, column 'town': "),
         (("--out", "."), "`--out` must be a file, got the folder ."),
+        (("--out", "/dev/null"), "`--out` must be a file, got the device or pipe /dev/null"),
+        (("--out", "houses.csv"), "`--out` must not be the file with the data, got houses.csv"),
+        (("--out", "new/x.convexboost", "--loss", "mse"), "got 'mse'"),
         (("--task", "ranking"), "`qid` is needed"),
     ],
 )
@@ -239,12 +247,20 @@ def test_predict_into_a_file(folder):
         (("pages.convexboost", "houses.csv"), "has names of columns, but the model was fitted to none"),
         (("price.convexboost", "houses.csv", "--keep", "ix"), "`--keep` 'ix': houses.csv has no such column"),
         (("cut.convexboost", "houses.csv"), "cut.convexboost"),
+        (("price.convexboost", "houses.csv", "--out", "p.xlsx"), "`--out` must end in one of .csv, .tsv, "),
+        (
+            ("price.convexboost", "houses.csv", "--out", "/dev/null"),
+            "`--out` must end in one of .csv, .tsv, ",
+        ),
+        (("nothing.convexboost", "houses.csv", "--out", "new/x/p.csv"), "there is no file"),
+        (("price.convexboost", "nothing.csv", "--out", "new/x/p.csv"), "there is no file"),
     ],
 )
 def test_what_predict_refuses(folder, words, message):
     content = (folder / "price.convexboost").read_bytes()
     (folder / "cut.convexboost").write_bytes(content[: len(content) // 2])
     assert message in refused(folder, "predict", *words)
+    assert not (folder / "new").exists()
 
 
 def test_a_broken_cell_is_named(folder):
@@ -401,9 +417,15 @@ def test_nothing_but_the_summary_in_a_pipe(folder):
     assert done.stderr.startswith("round     0  objective ")
 
 
-def test_ctrl_c(folder):
+@pytest.mark.parametrize("finished", [False, True])
+def test_ctrl_c(folder, finished):
+    """An unfinished model does not replace a finished one."""
+    before, out = (folder / "price.convexboost").read_bytes(), folder / "long.convexboost"
+    out.unlink(missing_ok=True)
+    if finished:
+        out.write_bytes(before)
     words = ["fit", str(folder / "houses.csv"), "--target", "price", "--set", "n_rounds=1000000", "--verbose"]
-    words += ["--set", "early_stopping=false", "--out", str(folder / "long.convexboost")]
+    words += ["--set", "early_stopping=false", "--out", str(out)]
     process = subprocess.Popen(
         [*CONVEXBOOST, *words], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=os.environ
     )
@@ -414,5 +436,8 @@ def test_ctrl_c(folder):
     assert process.returncode == 130
     last = err.splitlines()[-1]
     assert "Traceback" not in err
-    found = re.fullmatch(r"convexboost fit: interrupted; (.*) holds the model of (\d+) rounds", last)
+    left = f"{out} is left as it was; " if finished else ""
+    found = re.fullmatch(rf"convexboost fit: interrupted; {left}(.*) holds the model of (\d+) rounds", last)
+    assert found[1] == (f"{out}.partial" if finished else str(out))
+    assert not finished or out.read_bytes() == before
     assert convexboost.load(found[1]).n_rounds_ == int(found[2]) > 0

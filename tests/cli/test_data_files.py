@@ -123,6 +123,48 @@ def test_labels_keep_their_kind(write):
         assert Data(path, None, Roles(name)).rows("classification").y.tolist() == expected
 
 
+def test_only_an_empty_cell_of_text_is_missing(write):
+    X = frame(write('land,n,y\nNA,NA,1\nDE,2,2\n,null,3\n"",nan,4\nnull,,5\n'), target="y")
+    assert X["land"].astype(object).where(X["land"].notna(), None).tolist() == [
+        "NA",
+        "DE",
+        None,
+        None,
+        "null",
+    ]
+    np.testing.assert_array_equal(X["n"], [np.nan, 2, np.nan, np.nan, np.nan])
+
+
+def test_an_empty_line_of_a_single_column_is_a_row(write):
+    np.testing.assert_array_equal(frame(write("a\n1\n\n3\n"))["a"], [1, np.nan, 3])
+    np.testing.assert_array_equal(frame(write("\n\na\r\n\r\n3\r\n"))["a"], [np.nan, 3])
+    assert frame(write("a,b\n1,2\n\n3,4\n")).shape == (2, 2)
+    path = write("y\n1\n\n3\n")
+    with pytest.raises(DataError, match="line 3, column 'y': the target is missing"):
+        Data(path, None, Roles("y")).targets("regression")
+
+
+def test_digits_that_begin_with_0_are_codes(write):
+    path = write("zip,n,x,y\n01234,0,00.5,1\n1234,-05,1,2\n,07,2,3\n")
+    rows = Data(path, None, Roles("y")).rows("regression")
+    assert rows.X["zip"].tolist()[:2] == ["01234", "1234"]
+    assert rows.X["zip"].isna().tolist() == [False, False, True]
+    np.testing.assert_array_equal(rows.X["n"], [0, -5, 7])
+    np.testing.assert_array_equal(rows.X["x"], [0.5, 1, 2])
+    assert rows.notes == ["column 'zip': '01234' begins with 0, so the column is read as categories"]
+    numbers = "".join(f"{k},{k:04}\n" for k in range(30))
+    data = Data(write(f"x,y\n{numbers}"), None, Roles("y"))
+    assert data.task()[0] == "regression"
+    assert data.targets("regression").tolist() == list(range(30))
+
+
+def test_text_of_numbers_in_parquet(tmp_path):
+    pd.DataFrame({"a": ["1", "2"], "y": [1.0, 2.0]}).to_parquet(tmp_path / "text.parquet")
+    rows = Data(tmp_path / "text.parquet", None, Roles("y")).rows("regression")
+    assert rows.X["a"].tolist() == ["1", "2"]
+    assert rows.notes == []
+
+
 # --- what is broken ----------------------------------------------------------------------------------------
 
 
@@ -156,6 +198,23 @@ def test_labels_keep_their_kind(write):
 )
 def test_a_broken_csv_file(write, text, message):
     assert fails(write(text), target="y") == message
+
+
+@pytest.mark.parametrize(
+    ("cells", "message"),
+    [
+        (["1.5", "2.5", "abc"], "line 4, column 'y': 'abc' is no number, but most targets are; `--task"),
+        (["1", "NA", "2,5", "3"], "line 4, column 'y': '2,5' is no number, but most targets are; write 2.5"),
+        (["1,5", "2,5"], "line 2, column 'y': '1,5' is no number"),
+    ],
+)
+def test_a_broken_cell_among_numbers_makes_no_classes(write, cells, message):
+    path = write("x;y\n" + "".join(f"{k};{cell}\n" for k, cell in enumerate(cells)))
+    data = Data(path, None, Roles("y"))
+    with pytest.raises(DataError) as caught:
+        data.task()
+    assert f"{path}, {message}" in str(caught.value)
+    assert data.targets("classification").tolist() == cells
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Folders, pictures and terminals that cannot be written to: said in a line, and before any work."""
 
 import io
+import json
 import os
 import re
 import sys
@@ -8,7 +9,6 @@ import tempfile
 import unicodedata
 from pathlib import Path
 
-import joblib
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -37,9 +37,9 @@ def idle(monkeypatch):
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
-    path = tmp_path_factory.mktemp("models") / "modèle η‖.joblib"
+    path = tmp_path_factory.mktemp("models") / "modèle η‖.convexboost"
     X = np.random.default_rng(0).normal(size=(60, 2))
-    joblib.dump(ConvexBoostRegressor("absolute", "stump", n_rounds=5).fit(X, X[:, 0]), path)
+    ConvexBoostRegressor("absolute", "stump", n_rounds=5).fit(X, X[:, 0]).save(path)
     return path
 
 
@@ -128,6 +128,21 @@ def test_a_wrong_name_leaves_no_folder(tmp_path):
     assert (code, (tmp_path / "new").exists()) == (2, False)
 
 
+def test_a_failure_takes_away_the_folders_it_made(tmp_path):
+    (tmp_path / "old").mkdir()
+    file = tmp_path / "old" / "a" / "b" / "file"
+    with pytest.raises(IsADirectoryError), output.folder_of(file):
+        file.parent.read_bytes()  # it is there, but no file
+    assert [path.name for path in tmp_path.rglob("*")] == ["old"]
+
+
+def test_json_has_no_nan(capsys):
+    output.show({"a b": float("nan"), "list": [1.5, float("inf")], "inner": {"x": np.float64("nan")}}, True)
+    assert json.loads(capsys.readouterr().out, parse_constant=pytest.fail) == {
+        **{"a_b": None, "list": [1.5, None], "inner": {"x": None}}
+    }
+
+
 # --- terminals without Unicode -----------------------------------------------------------------------------
 
 
@@ -147,7 +162,7 @@ def test_any_encoding(encoding, model, monkeypatch):
     code, words = printed(encoding, monkeypatch, "inspect", model)
     assert code == 0
     name = {"ascii": "modele eta||", "latin-1": "modèle eta||", "utf-8": "modèle η‖"}[encoding]
-    assert f"{name}.joblib" in words.replace("\n", "")
+    assert f"{name}.convexboost" in words.replace("\n", "")
     code, words = printed(encoding, monkeypatch, "--help")
     assert code == 0
     assert "Boosting for any convex loss" in words

@@ -164,6 +164,10 @@ class RemoteSample:
     def __len__(self):
         return self.workers.total("n_rows")
 
+    @property
+    def n_rows(self):
+        return len(self)  # all weights are 1
+
     @cached_property
     def mass(self):
         return self.shared_counts(None, 1)[:, 0] / self.unit

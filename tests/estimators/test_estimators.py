@@ -123,6 +123,7 @@ def test_get_params_set_params_clone():
         *("accuracy", "l2", "early_stopping", "validation_fraction", "n_iter_no_change", "scoring"),
         *("certificate", "stop_when_gap_below"),
         *("categorical_features", "random_state", "n_jobs", "callbacks", "verbose"),
+        *("warm_start", "checkpoint", "checkpoint_every"),
     }
     model.set_params(learner__max_depth=1, algorithm="naive")
     copy = clone(model.fit(X, Y))

@@ -18,6 +18,7 @@ from sklearn.tree import DecisionTreeRegressor
 import convexboost
 from convexboost import ConvexBoostClassifier, ConvexBoostRanker, ConvexBoostRegressor, ModelFormatError
 from convexboost.estimators import _resuming
+from convexboost.learners import Tree
 
 rng = np.random.default_rng(0)
 N = 150
@@ -132,6 +133,7 @@ def test_other_settings(change, message, tmp_path):
         {"X": X, "y": Y, "sample_weight": np.arange(1.0, N + 1.0)},
         {"X": X, "y": Y, "offset": X[:, 0]},
         {"X": X, "y": Y, "X_val": X[:40], "y_val": Y[:40]},
+        {"X": X, "y": np.column_stack([Y, Y])},
     ],
 )
 def test_other_rows(rows, tmp_path):
@@ -141,6 +143,79 @@ def test_other_rows(rows, tmp_path):
         with pytest.raises(ValueError, match="the data changed"):
             model.set_params(**settings).fit(**rows)
         np.testing.assert_array_equal(model.predict(X), before)
+
+
+V = np.abs(X[:, 2]) + 0.5
+COUNTS = pd.DataFrame({"a": CLASSES.astype(float), "b": X[:, 0]})
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ({"X": X, "y": Y, "sample_weight": V}, {"X": X, "y": Y, "offset": V}),
+        ({"X": X, "y": np.column_stack([Y, V])}, {"X": X, "y": Y, "sample_weight": V}),
+        ({"X": X, "y": Y, "sample_weight": V}, {"X": X, "y": np.column_stack([Y, V])}),
+        ({"X": COUNTS, "y": Y}, {"X": COUNTS.assign(a=pd.Categorical(COUNTS["a"])), "y": Y}),
+        ({"X": COUNTS, "y": Y}, {"X": COUNTS.rename(columns={"a": "b", "b": "a"}), "y": Y}),
+    ],
+)
+def test_the_same_numbers_as_something_else(first, second):
+    model = ConvexBoostRegressor("huber", n_rounds=2, warm_start=True).fit(**first)
+    with pytest.raises(ValueError, match=r"the (data|columns) changed"):
+        model.fit(**second)
+
+
+class Pin:
+    """A loss of a user whose parameter is hidden."""
+
+    def __init__(self, q):
+        self._q = q
+
+    def evaluate(self, F, y):
+        over = F - y
+        return np.maximum((1 - self._q) * over, -self._q * over).sum(axis=1), np.where(
+            over > 0, 1 - self._q, -self._q
+        )
+
+
+def _with(q):
+    return lambda F, y: (np.abs(F - q * y).sum(axis=1), np.sign(F - q * y))
+
+
+class Calls:
+    """A loss of a user that calls a function."""
+
+    def __init__(self, function):
+        self.evaluate = function
+
+
+@pytest.mark.parametrize(("first", "second"), [(Pin(0.9), Pin(0.1)), (Calls(_with(1.0)), Calls(_with(0.5)))])
+def test_other_losses_of_a_user(first, second):
+    model = ConvexBoostRegressor(first, n_rounds=2, warm_start=True).fit(X, Y)
+    model.set_params(n_rounds=3).fit(X, Y)
+    with pytest.raises(ValueError, match="`loss` was"):
+        model.set_params(loss=second).fit(X, Y)
+
+
+def test_a_run_that_was_cut_shorter_goes_on(tmp_path):
+    """Random numbers are those of the round it goes on from, not of the end of the file."""
+    settings = {"learner": Tree(subsample=0.5), "random_state": 0, "early_stopping": False}
+    ConvexBoostRegressor(n_rounds=10, checkpoint=tmp_path / "run", **settings).fit(X, Y)
+    model = ConvexBoostRegressor(n_rounds=5, checkpoint=tmp_path / "run", warm_start=True, **settings).fit(
+        X, Y
+    )
+    model.set_params(n_rounds=20, checkpoint=None).fit(X, Y)
+    same(model, ConvexBoostRegressor(n_rounds=20, **settings).fit(X, Y), X)
+
+
+def test_a_random_state_that_is_an_object():
+    settings = {"learner": Tree(subsample=0.5), "early_stopping": False}
+    model = ConvexBoostRegressor(
+        n_rounds=3, warm_start=True, random_state=np.random.RandomState(0), **settings
+    )
+    model.fit(X, Y).set_params(n_rounds=6).fit(X, Y)
+    seed = model._run.seed
+    same(model, ConvexBoostRegressor(n_rounds=6, random_state=seed, **settings).fit(X, Y), X)
 
 
 def test_without_warm_start_nothing_is_kept():
@@ -239,7 +314,10 @@ def test_a_full_disk_does_not_end_training(tmp_path, monkeypatch):
     model = ConvexBoostRegressor(n_rounds=8, random_state=0, checkpoint=tmp_path / "run", checkpoint_every=2)
     write = _resuming.Checkpoint.write
 
+    tried = []
+
     def full(self, run):
+        tried.append(run.journal.n_rounds)
         if run.journal.n_rounds > 2:
             raise OSError(28, "No space left on device")
         write(self, run)
@@ -249,6 +327,7 @@ def test_a_full_disk_does_not_end_training(tmp_path, monkeypatch):
         model.fit(X, Y)
     monkeypatch.undo()
     assert model.n_rounds_ == 8
+    assert tried == [0, 2, 4, 6, 8]
     assert len(_resuming.Checkpoint(tmp_path / "run")._content.arrays["seconds"]) == 2
 
 
@@ -268,61 +347,55 @@ def test_parameters(name, value, wanted):
 
 # -- processes ---------------------------------------------------------------------------------------------
 
-#: Trains slowly and says when a round is done; the arguments are the case, the file and the rounds.
+#: Says that it has begun, and trains for long; the arguments are the case and the file.
 CHILD = """
-import sys, time
-from tests.estimators.test_resuming import CASES, made
+import sys
+from tests.estimators.test_resuming import CASES, made, patient
 
-name, path, rounds = sys.argv[1:]
+name, path = sys.argv[1:]
 case = CASES[name]
-
-def tell(record):
-    print(record.round, flush=True)
-    time.sleep(0.02)
-
-settings = {"n_rounds": int(rounds), "checkpoint": path, "checkpoint_every": 3, "random_state": 5}
-made(case, callbacks=[tell], **settings).fit(*case[1])
+begun = lambda record: record.round == 0 and print("begun", flush=True)
+settings = {"n_rounds": 100_000, "checkpoint": path, "checkpoint_every": 3, "random_state": 5}
+made(case, callbacks=[begun], **patient(case), **settings).fit(*case[1])
 """
 
 
-def start(name, path, rounds=12):
+def patient(case):
+    """Return what keeps early stopping from ending a long run."""
+    return {} if case[0].early_stopping is False else {"n_iter_no_change": 100_000}
+
+
+def start(name, path):
     root = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
     paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
-    return subprocess.Popen(
-        [sys.executable, "-c", CHILD, name, str(path), str(rounds)],
+    process = subprocess.Popen(
+        [sys.executable, "-c", CHILD, name, str(path)],
         stdout=subprocess.PIPE,
         text=True,
         cwd=root,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
     )
-
-
-def kill_in_training(name, path, after, delay=0.0):
-    """Start a fit, and kill it after so many rounds and seconds; it must have been training then."""
-    with start(name, path) as process:
-        for line in process.stdout:
-            if int(line) >= after:
-                break
-        time.sleep(delay)
-        process.send_signal(signal.SIGKILL)
-        process.stdout.read()
-        assert process.wait() == -signal.SIGKILL, "the fit ended before it was killed"
+    assert process.stdout.readline() == "begun\n"
+    return process
 
 
 def killed_and_resumed(name, path, rng):
-    after = int(rng.integers(0, 11))
-    kill_in_training(name, path, after, float(rng.random() * 0.02))
-    kept = _resuming.Checkpoint(path)._content
-    rounds = len(kept.arrays["seconds"])
-    assert after - 3 < rounds <= 12
+    """Kill a process somewhere in its rounds or in a write; go on for a few rounds more."""
     case = CASES[name]
-    model = made(case, checkpoint=path, random_state=5).fit(*case[1])
-    same(model, made(case, random_state=5).fit(*case[1]), case[1][0])
+    with start(name, path) as process:
+        time.sleep(float(rng.random()))
+        process.send_signal(signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL, "the fit ended before it was killed"
+    rounds = len(_resuming.Checkpoint(path)._content.arrays["seconds"])
+    settings = {"n_rounds": rounds + 4, "random_state": 5, **patient(case)}
+    model = made(case, checkpoint=path, **settings).fit(*case[1])
+    same(model, made(case, **settings).fit(*case[1]), case[1][0])
     assert {file.name for file in path.parent.iterdir()} == {path.name, f"{path.name}.lock"}
+    return rounds
 
 
 def test_killed(tmp_path):
-    killed_and_resumed("trees in folds", tmp_path / "run", np.random.default_rng(0))
+    assert killed_and_resumed("trees in folds", tmp_path / "run", np.random.default_rng(0)) > 0
 
 
 @pytest.mark.slow
@@ -332,13 +405,21 @@ def test_killed_at_random_moments(seed, tmp_path):
     killed_and_resumed(names[seed % len(names)], tmp_path / "run", np.random.default_rng(seed))
 
 
+def test_files_of_others_are_left_alone(tmp_path):
+    mine, other = tmp_path / f".run.{'0' * 16}.tmp", tmp_path / f".run.cbm.{'0' * 16}.tmp"
+    mine.touch()
+    other.touch()
+    ConvexBoostRegressor(n_rounds=2, checkpoint=tmp_path / "run").fit(X, Y)
+    assert (mine.exists(), other.exists()) == (False, True)
+
+
 def test_two_processes_on_one_checkpoint(tmp_path):
     path = tmp_path / "run"
-    with start("trees in folds", path, 1000) as process:
-        assert process.stdout.readline() == "0\n"
+    with start("trees in folds", path) as process:
         case = CASES["trees in folds"]
-        with pytest.raises(RuntimeError, match=r"`checkpoint`='.*run' is in use by another fit"):
+        with pytest.raises(BlockingIOError, match=r"`checkpoint`='.*run' is in use by another fit"):
             made(case, n_rounds=3, checkpoint=path, random_state=5).fit(*case[1])
         process.kill()
-    model = made(case, n_rounds=3, checkpoint=path, random_state=5).fit(*case[1])  # a dead one holds no lock
+    # a dead one holds no lock
+    model = made(case, n_rounds=3, checkpoint=path, random_state=5, **patient(case)).fit(*case[1])
     assert model.n_rounds_ == 3

@@ -73,7 +73,7 @@ class Found(NamedTuple):
     """What the weak learners of a round found, and the state of the random numbers after it."""
 
     directions: tuple[Direction, ...]
-    random: Any = None  #: only needed of the last round
+    random: Any
 
 
 class Member:
@@ -138,7 +138,7 @@ class Member:
             self.model.append(Move(ZERO, 0.0))
         else:
             self._move()
-        if known is not None and known.random is not None:
+        if known is not None:
             progress.rng.bit_generator.state = known.random
         self.found.append(known or Found(tuple(progress.found), progress.rng.bit_generator.state))
 

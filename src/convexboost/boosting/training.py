@@ -593,6 +593,7 @@ def boost(
     validation: Scores | None = None,
     score: Callable[[], float] | None = None,
     callbacks: Sequence[Callback] = (),
+    earlier: Journal | None = None,
     **settings: Any,
 ) -> Result:
     """Minimise a convex objective over sums of hypotheses: the library without scikit-learn.
@@ -615,6 +616,7 @@ def boost(
         validation=validation,
         score=score,
         callbacks=callbacks,
+        earlier=earlier,
         **settings,
     )
     training.run()

@@ -10,10 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from convexboost.cli.models import ENDING, check_file
-from convexboost.cli.output import CommandError, show
+from convexboost.cli.models import ENDING
+from convexboost.cli.output import CommandError, check_file, folder_of, show
 from convexboost.cli.rows import Data, Roles, Rows
 from convexboost.cli.settings import ESTIMATORS, SettingsError, make, parse_sets, read_config, task_of
 from convexboost.estimators._base import BaseConvexBoost
@@ -45,8 +43,10 @@ def run(given: FitOptions) -> None:
     parameters |= {name: value for name in ("loss", "learner") if (value := getattr(given, name)) is not None}
     parameters |= parse_sets(given.sets)
     given = _merged(given, options)
-    out = given.out or Path(f"{given.data.name.partition('.')[0] or 'model'}{ENDING}")
+    out = given.out or _named_after(given.data)
     check_file(out, "--out")
+    if out.exists() and given.data.exists() and out.samefile(given.data):
+        raise SettingsError(f"`--out` must not be the file with the data, got {out}")
     if given.task is not None and given.task not in ESTIMATORS:
         raise SettingsError(f"`--task` must be one of {', '.join(ESTIMATORS)}, got {given.task!r}")
     roles = Roles(given.target, given.weight, given.query, given.drop)
@@ -69,14 +69,27 @@ def run(given: FitOptions) -> None:
     except KeyboardInterrupt:
         if "model_" not in vars(estimator):
             raise
-        estimator.save(out)
-        words = f"interrupted; {out} holds the model of {estimator.n_rounds_} rounds"
+        words = "interrupted"
+        if out.exists():
+            words += f"; {out} is left as it was"
+            out = out.with_name(f"{out.name}.partial")
+        with folder_of(out):
+            estimator.save(out)
+        words += f"; {out} holds the model of {estimator.n_rounds_} rounds"
         raise KeyboardInterrupt(words) from None
     seconds = time.perf_counter() - began
-    model.save(out)
+    with folder_of(out):
+        model.save(out)
     for note in dict.fromkeys(notes):
         print(f"note: {note}", file=sys.stderr)
     show(_summary(model, task, why, rows, seconds, out), given.as_json)
+
+
+def _named_after(data: Path) -> Path:
+    """Return the model file of a data file: sales.2023.csv.gz gives sales.2023."""
+    if str(data) == "-":
+        raise SettingsError("`--out` is needed: standard input has no name to call the model after")
+    return Path(f"{Path(data.name.removesuffix('.gz')).stem}{ENDING}")
 
 
 def _merged(given: FitOptions, options: Mapping[str, Any]) -> FitOptions:
@@ -134,8 +147,8 @@ def _told(notes: list[str]) -> Iterator[None]:
 def _summary(
     model: BaseConvexBoost, task: str, why: str, rows: Rows, seconds: float, out: Path
 ) -> dict[str, Any]:
-    history, (n_rows, n_columns) = model.history_, rows.shape
-    found: dict[str, Any] = {
+    n_rows, n_columns = rows.shape
+    return {
         "model": str(out),
         "task": task,
         "why": why,
@@ -145,9 +158,8 @@ def _summary(
         "learner": str(model._settled.settled_learner),
         "rounds": model.n_rounds_,
         "best round": model.best_round_,
-        "objective": float(history["objective"][model.best_round_]),
+        "output": model._settled.options.output,
+        **model._losses_of_model(),
+        "stopped": model.stop_reason_,
+        "seconds": round(seconds, 3),
     }
-    for name in ("validation", "score"):
-        if not np.isnan(history[name]).all():
-            found[name] = float(history[name][model.best_round_])
-    return found | {"stopped": model.stop_reason_, "seconds": round(seconds, 3)}

@@ -10,9 +10,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from convexboost.boosting.training import Stop
-from convexboost.cli.models import check_file, load
-from convexboost.cli.output import CommandError, check_picture, show
+from convexboost.cli.models import load
+from convexboost.cli.output import CommandError, check_file, check_picture, folder_of, show
 from convexboost.cli.rows import Data, Roles
 from convexboost.estimators._base import BaseConvexBoost
 from convexboost.inspection.findings import Diagnosis
@@ -27,14 +26,22 @@ class Page(NamedTuple):
     form: str | None = None
 
 
-def run(path: Path, figure: Path | None = None, page: Page | None = None, as_json: bool = False) -> None:
+def run(
+    path: Path,
+    figure: Path | None = None,
+    page: Page | None = None,
+    *,
+    pickles: bool = False,
+    as_json: bool = False,
+) -> None:
     """Load, print, draw."""
     if page is not None:
         check_file(page.out, "--html")
-    model = load(path, pickles=True)
+    model = load(path, pickles=pickles)
     if figure is not None:
         check_picture(figure, "--figure")
-        draw(model, figure)
+        with folder_of(figure):
+            draw(model, figure)
     if page is not None:
         write_page(model, page)
     if as_json:
@@ -57,14 +64,16 @@ def run(path: Path, figure: Path | None = None, page: Page | None = None, as_jso
 def write_page(model: BaseConvexBoost, page: Page) -> None:
     """Write the page about the model."""
     if page.data is None:
-        model.report(page.out)
+        with folder_of(page.out):
+            model.report(page.out)
         return
     data = Data(page.data, page.form, page.roles, model)
     has_targets = data.has_targets and (model._task != "ranking" or data.has_queries)
     rows = data.rows(model._task if has_targets else None)
     qid = rows.query if has_targets and model._task == "ranking" else None
     try:
-        model.report(page.out, rows.X, rows.y, rows.weight if has_targets else None, qid=qid)
+        with folder_of(page.out):
+            model.report(page.out, rows.X, rows.y, rows.weight if has_targets else None, qid=qid)
     except ValueError as error:
         raise CommandError(f"{data.name}: {error}") from error
 
@@ -89,9 +98,8 @@ def facts(model: BaseConvexBoost, path: Path) -> dict[str, Any]:
         "seconds": float(history["seconds"][-1]),
         "stopped": model.stop_reason_,
     }
-    for name in ("objective", "validation", "score"):
-        values = history[name]
-        found[name] = None if np.isnan(values).all() else float(values[model.best_round_])
+    measured = model._losses_of_model()
+    found |= {name: measured.get(name) for name in ("objective", "validation", "score")}
     diagnosis = model.diagnose()
     certificate = model.certificate_
     return found | {
@@ -136,10 +144,8 @@ def _settings(model: BaseConvexBoost) -> Table:
 
 
 def _handed_out(model: BaseConvexBoost) -> str:
-    failed = Stop(model.stop_kind_, model.stop_reason_).is_failure
-    if model.output == "average" and not failed:
-        return f"0 to {model.n_rounds_ - 1}, their mean"
-    return str(model.best_round_ if model.output == "best" or failed else model.n_rounds_)
+    of_model = model._round_of_model()
+    return f"0 to {model.n_rounds_ - 1}, their mean" if of_model is None else str(of_model)
 
 
 def _numbers(model: BaseConvexBoost) -> Table:

@@ -9,7 +9,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 import convexboost
-from convexboost.cli.output import CommandError, OutputError, check_folder
+from convexboost.cli.output import CommandError
 from convexboost.estimators._base import BaseConvexBoost
 
 ENDING = ".convexboost"
@@ -34,7 +34,7 @@ def load(path: Path, *, pickles: bool = False) -> BaseConvexBoost:
     if not pickles:
         raise ModelError(
             f"{path} is no model file; if it is a pickle that you trust, load it in Python and call its "
-            "`save`"
+            "`save`, or look at it by `convexboost inspect --pickle`: this runs the code in it"
         )
     return _load_pickle(path)
 
@@ -67,10 +67,3 @@ def _load_pickle(path: Path) -> BaseConvexBoost:
 
 def _naming(path: Path, error: Exception) -> str:
     return str(error) if str(path) in str(error) else f"{path}: {error}"
-
-
-def check_file(path: Path, option: str) -> None:
-    """Make sure, before any work, that a file can be written."""
-    if path.is_dir():
-        raise OutputError(f"`{option}` must be a file, got the folder {path}")
-    check_folder(path.parent, option, must="be in")

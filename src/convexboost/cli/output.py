@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import codecs
 import json
+import math
 import os
 import sys
 import tempfile
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +39,7 @@ def show(facts: Mapping[str, Any], as_json: bool) -> None:
     """Print names and values, one per line; as JSON the names have underscores."""
     if as_json:
         plain = {name.replace(" ", "_"): value for name, value in facts.items()}
-        print(json.dumps(plain, indent=2, ensure_ascii=False))
+        print(json.dumps(_finite(plain), indent=2, ensure_ascii=False, allow_nan=False))
         return
     width = max(map(len, facts))
     for name, value in facts.items():
@@ -46,16 +48,53 @@ def show(facts: Mapping[str, Any], as_json: bool) -> None:
             print(f"{name:<{width}}  {text}")
 
 
+def _finite(value: Any) -> Any:
+    """Return a value with None for the numbers that JSON does not know."""
+    if isinstance(value, Mapping):
+        return {name: _finite(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
 def check_folder(path: Path, option: str, must: str = "be") -> None:
-    """Make the folder that an option must be, or must be in, and see that files can be written to it."""
+    """See that files can be written to the folder that an option must be, or must be in.
+
+    It need not be there yet, and is not made: who fails later leaves nothing behind.
+    """
+    there = path
+    while not there.exists() and there != there.parent:
+        there = there.parent
     try:
-        path.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=path):
+        with tempfile.TemporaryFile(dir=there):
             pass
     except OSError as error:
         why = "it is a file" if path.is_file() else error.strerror
         message = f"`{option}` must {must} a folder that can be written to, got {path}: {why}"
         raise OutputError(message) from None
+
+
+def check_file(path: Path, option: str) -> None:
+    """Make sure, before any work, that a file can be written."""
+    if path.is_dir():
+        raise OutputError(f"`{option}` must be a file, got the folder {path}")
+    if path.exists() and not path.is_file():
+        raise OutputError(f"`{option}` must be a file, got the device or pipe {path}")
+    check_folder(path.parent, option, must="be in")
+
+
+@contextmanager
+def folder_of(path: Path) -> Iterator[None]:
+    """Make the folder that a file is written to inside; take it away again where that fails."""
+    made = [folder for folder in (path.parent, *path.parent.parents) if not folder.exists()]
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield
+    except BaseException:
+        for folder in made:
+            with suppress(OSError):  # others may have put something there
+                folder.rmdir()
+        raise
 
 
 def check_picture(path: Path, option: str) -> None:

@@ -12,12 +12,14 @@ import numpy as np
 import pandas as pd
 from sklearn.base import is_classifier
 
-from convexboost.cli.models import check_file, load
-from convexboost.cli.output import CommandError
+from convexboost.cli.models import load
+from convexboost.cli.output import CommandError, check_file, folder_of
 from convexboost.cli.rows import Data, Roles
 from convexboost.cli.tables import ENDINGS, Letor
 from convexboost.core.atomic import write_atomically
 from convexboost.estimators._base import BaseConvexBoost
+
+JSON = (".json", ".jsonl")  #: endings of files with a line of JSON per row
 
 
 def run(
@@ -35,6 +37,9 @@ def run(
     if proba and scores:
         raise CommandError("`--proba` and `--scores` cannot be combined")
     if out is not None:
+        if out.suffix.lower() not in (*ENDINGS["csv"], *ENDINGS["parquet"], *JSON):
+            endings = ", ".join((*ENDINGS["csv"], *ENDINGS["parquet"], *JSON))
+            raise CommandError(f"`--out` must end in one of {endings}, got {out}")
         check_file(out, "--out")
     estimator = load(model)
     if proba:
@@ -93,8 +98,11 @@ def _write(answers: pd.DataFrame, out: Path | None, as_json: bool) -> None:
     buffer = io.BytesIO()
     if out.suffix.lower() in ENDINGS["parquet"]:
         answers.to_parquet(buffer, index=False)
-    elif as_json or out.suffix.lower() in (".json", ".jsonl"):
+    elif as_json or out.suffix.lower() in JSON:
         answers.to_json(buffer, orient="records", lines=True, double_precision=15, date_format="iso")
     else:
-        answers.to_csv(buffer, index=False, lineterminator="\n", sep="\t" if out.suffix == ".tsv" else ",")
-    write_atomically(out, buffer.getvalue())
+        answers.to_csv(
+            buffer, index=False, lineterminator="\n", sep="\t" if out.suffix.lower() == ".tsv" else ","
+        )
+    with folder_of(out):
+        write_atomically(out, buffer.getvalue())

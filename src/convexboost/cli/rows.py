@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -13,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import types
 
-from convexboost.cli.tables import DataError, Letor, Table, read
+from convexboost.cli.tables import MISSING, DataError, Letor, Table, read
 from convexboost.estimators._base import BaseConvexBoost
 from convexboost.estimators._frames import DATETIMES, DURATIONS, NUMBERS, TEXT, ZONED
 
@@ -25,6 +26,8 @@ ONE_OF = {
     **{NUMBERS: "number", TEXT: "text", DATETIMES: "date", ZONED: "date with a time zone"},
     DURATIONS: "duration",
 }
+#: A number that begins with 0, and one with a decimal comma.
+CODE, COMMA = re.compile(r"0\d+"), re.compile(r"[-+]?\d+,\d+")
 ROLES = "`--{}` is not used: {} has no names of columns; each line begins with its target"
 
 
@@ -129,8 +132,10 @@ class Data:
         else:
             values = self._target()
             kind = _kind(values)
-        if kind == TEXT:
+        if kind == TEXT and not self._holds_numbers(values):
             return "classification", "the target holds text"
+        if kind == TEXT:
+            values, kind = self._parsed(values, str(self.roles.target)), NUMBERS
         if not isinstance(values, np.ndarray) and types.is_boolean(_plain(values.type)):
             return "classification", "the target is true or false"
         if kind != NUMBERS:
@@ -154,6 +159,8 @@ class Data:
             return self._numbers(self.roles.target, "the target")
         labels = self._labels(self.roles.target, "the target")
         if self.model is not None:
+            if labels.dtype.kind == "U" and not _has_text_classes(self.model):
+                labels = _whole(self._numbers(self.roles.target, "the target"))
             classes: NDArray[Any] = self.model.classes_
             unknown = ~np.isin(labels, classes)
             if unknown.any():
@@ -162,6 +169,22 @@ class Data:
                     row, self.roles.target, f"the model does not know the class {labels[row].item()!r}"
                 )
         return labels
+
+    def _holds_numbers(self, column: Any) -> bool:
+        """Return whether text is nothing but numbers; refuse it where only some cells are none."""
+        assert isinstance(self.file, Table)
+        texts = _decoded(column).to_pylist()
+        given = [text for text in texts if text is not None and text not in MISSING]
+        bad = next((text for text in given if not _is_number(text)), None)
+        meant = sum(_is_number(text) or COMMA.fullmatch(text) is not None for text in given)
+        if bad is None or 2 * meant <= len(given):
+            return bad is None and bool(given)
+        fix = f"; write {bad.replace(',', '.')}" if COMMA.fullmatch(bad) else ""
+        raise self.file.broken(
+            texts.index(bad),
+            str(self.roles.target),
+            f"{bad!r} is no number, but most targets are{fix}; `--task classification` makes them classes",
+        )
 
     def _target(self) -> Any:
         assert isinstance(self.file, Table)
@@ -172,9 +195,11 @@ class Data:
     def _numbers(self, name: str, what: str) -> NDArray[np.float64]:
         assert isinstance(self.file, Table)
         column = self.file.columns[name]
-        self._refuse_missing(column, name, what)
+        self._refuse_missing(column.is_null(), name, what)
         if _kind(column) == TEXT:
-            return self._parsed(column, name)
+            numbers = self._parsed(column, name)
+            self._refuse_missing(np.isnan(numbers), name, what)
+            return numbers
         if _kind(column) != NUMBERS:
             raise self.file.broken(0, name, f"{what} must be a number, got {column.type}")
         return np.asarray(_floats(column))
@@ -182,7 +207,7 @@ class Data:
     def _labels(self, name: str, what: str) -> NDArray[Any]:
         assert isinstance(self.file, Table)
         column = self.file.columns[name]
-        self._refuse_missing(column, name, what)
+        self._refuse_missing(column.is_null(), name, what)
         kind = _kind(column)
         if kind == TEXT:
             return np.asarray(_decoded(column).to_pylist(), str)
@@ -192,11 +217,11 @@ class Data:
             return np.asarray(_decoded(column).to_pylist(), bool)
         return _whole(_floats(column))
 
-    def _refuse_missing(self, column: Any, name: str, what: str) -> None:
+    def _refuse_missing(self, missing: Any, name: str, what: str) -> None:
         assert isinstance(self.file, Table)
-        if column.null_count:
-            row = int(np.argmax(np.asarray(column.is_null())))
-            raise self.file.broken(row, name, f"{what} is missing")
+        missing = np.asarray(missing)
+        if missing.any():
+            raise self.file.broken(int(np.argmax(missing)), name, f"{what} is missing")
 
     def _parsed(self, column: Any, name: str, kind: str = NUMBERS) -> NDArray[Any]:
         """Return text as numbers or dates, or name the first cell that is none."""
@@ -205,7 +230,7 @@ class Data:
         out = []
         for row, text in enumerate(_decoded(column).to_pylist()):
             try:
-                out.append(missing if text is None else parse(text))
+                out.append(missing if text is None or text in MISSING else parse(text))
             except ValueError:
                 raise self.file.broken(row, name, f"{text!r} is no {ONE_OF[kind]}") from None
         return np.asarray(out, float if kind == NUMBERS else "datetime64[us]")
@@ -270,8 +295,12 @@ class Data:
         if _kind(column) != TEXT:
             return []
         texts = _decoded(column).drop_null().unique().to_pylist()
-        bad = [text for text in texts if not _is_number(text)]
-        if len(bad) < 0.5 * len(texts):
+        bad = [text for text in texts if text not in MISSING and not _is_number(text)]
+        if not bad:
+            code = next(filter(CODE.fullmatch, texts), None)
+            if code is not None:
+                return [f"column {name!r}: {code!r} begins with 0, so the column is read as categories"]
+        elif len(bad) < 0.5 * len(texts):
             row = next(k for k, text in enumerate(_decoded(column).to_pylist()) if text == bad[0])
             where = f"{self.name}, {self.file.place(row)}, column {name!r}"
             return [f"{where}: {bad[0]!r} is no number, so the whole column is read as categories"]

@@ -18,6 +18,7 @@ from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import csv as arrow_csv
 
@@ -34,6 +35,8 @@ FORMATS = tuple(ENDINGS)
 DELIMITERS = ",;\t|"
 SVMLIGHT = re.compile(rb"\s*[-+.\deE]+(\s+qid:\S+)?(\s+\d+:\S+)+\s*(#.*)?$")
 HEAD = 1 << 16  #: bytes looked at to tell a format
+#: What stands for a missing number or date; in columns of text only an empty cell is missing.
+MISSING = tuple(arrow_csv.ConvertOptions().null_values)
 
 
 class DataError(CommandError):
@@ -211,15 +214,18 @@ def _read_csv(source: Source, as_text: Collection[str]) -> Table:
         for k, name in enumerate(header, 1)
         if not name
     ]
+    alone = len(header) == 1  # an empty line is then a row with an empty cell
+    parsing = {
+        "read_options": arrow_csv.ReadOptions(skip_rows=line - 1 if alone else 0),
+        "parse_options": arrow_csv.ParseOptions(
+            delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=not alone
+        ),
+    }
     try:
         with unpacked(source.content) as file:
-            table = arrow_csv.read_csv(
-                file,
-                parse_options=arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-                convert_options=arrow_csv.ConvertOptions(
-                    strings_can_be_null=True, column_types={name: pa.string() for name in as_text}
-                ),
-            )
+            content = file.read()
+        table = _parsed(content, parsing, as_text)
+        codes = _codes(content, delimiter, parsing, header, table)
     except (pa.ArrowException, gzip.BadGzipFile, EOFError) as error:
         for line, row in rows:
             if len(row) != len(header):
@@ -230,8 +236,48 @@ def _read_csv(source: Source, as_text: Collection[str]) -> Table:
     if any(pa.types.is_binary(column.type) for column in table.columns):  # no text: raises at the line
         for _ in rows:
             pass
-    columns = dict(zip(names, table.columns, strict=True))
+    columns = {name: _emptied(column) for name, column in zip(names, table.columns, strict=True)} | codes
     return CsvTable(source, columns, table.num_rows, tuple(notes))
+
+
+def _parsed(content: bytes, parsing: dict[str, Any], as_text: Collection[str], **options: Any) -> Any:
+    types = {name: pa.string() for name in as_text}
+    converting = arrow_csv.ConvertOptions(column_types=types, null_values=MISSING, **options)
+    return arrow_csv.read_csv(pa.BufferReader(content), convert_options=converting, **parsing)
+
+
+def _codes(
+    content: bytes, delimiter: str, parsing: dict[str, Any], header: Sequence[str], table: Any
+) -> dict[str, Any]:
+    """Return the columns of digits in which some cell begins with 0: '01234' is a code, not 1234."""
+    if not re.search(rb'["\s' + re.escape(delimiter.encode()) + rb"]0\d", content):
+        return {}
+    numbers = [
+        name
+        for name, column in zip(header, table.columns, strict=True)
+        if name and (pa.types.is_integer(column.type) or pa.types.is_floating(column.type))
+    ]
+    if not numbers:
+        return {}
+    texts = _parsed(content, parsing, numbers, include_columns=numbers)
+    out = {}
+    for name in numbers:
+        column = texts.column(name)
+        digits = pc.match_substring_regex(column, r"^\d+$")
+        missing = pc.is_in(column, value_set=pa.array(MISSING))
+        if (
+            pc.any(pc.match_substring_regex(column, r"^0\d+$")).as_py()
+            and pc.all(pc.or_(digits, missing)).as_py()
+        ):
+            out[name] = _emptied(column)
+    return out
+
+
+def _emptied(column: Any) -> Any:
+    """Return a column of text without its empty cells, which are missing values."""
+    if not pa.types.is_string(column.type):
+        return column
+    return pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column)
 
 
 def _delimiter(head: bytes) -> str:
@@ -242,10 +288,13 @@ def _delimiter(head: bytes) -> str:
 
 
 def _rows(source: Source, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the line on which each row begins, and its values; empty lines are none."""
+    """Yield the line on which each row begins, and its values.
+
+    An empty line is no row, unless there is but one column.
+    """
     with unpacked(source.content) as file:
         reader = csv.reader(_lines(source, file), delimiter=delimiter, strict=True)
-        line = 1
+        line, width = 1, 0
         while True:
             try:
                 row = next(reader, None)
@@ -254,8 +303,9 @@ def _rows(source: Source, delimiter: str) -> Iterator[tuple[int, list[str]]]:
                 raise DataError(f"{source.name}, line {line}: {quote}") from None
             if row is None:
                 return
-            if row:
-                yield line, row
+            if row or width == 1:
+                yield line, row or [""]
+                width = width or len(row)
             line = reader.line_num + 1
 
 

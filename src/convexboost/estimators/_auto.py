@@ -53,7 +53,7 @@ def settle(
         n_rounds=rounds(model, validated=stops),
         n_iter_no_change=model.n_iter_no_change if stops else None,
         validation_decides=not model._never_stops,
-        random_state=data.training_seed,
+        random_state=data.seed,
     )
     options = _with_step(options, model, learner, loss, objective)
     envelope = _envelope(model, learner, objective, options)

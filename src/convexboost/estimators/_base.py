@@ -6,12 +6,11 @@ import copy
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, check_random_state
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from convexboost.boosting.member import Problem
 from convexboost.boosting.training import Result, Stop, Training
@@ -35,8 +34,8 @@ from convexboost.estimators._input import (
 )
 from convexboost.estimators._progress import progress
 from convexboost.estimators._recalibration import recalibrated
-from convexboost.estimators._reported import Reported
-from convexboost.estimators._resuming import Checkpoint, Run, Saver, settings_of
+from convexboost.estimators._reported import ReportedModel
+from convexboost.estimators._resuming import Checkpoint, GoingOn, Run
 from convexboost.estimators._saved import SavedModel
 from convexboost.estimators._scoring import Judge, Watched, pooled_scores
 from convexboost.inspection.certificates import Certificate
@@ -53,7 +52,7 @@ from convexboost.losses._objective import BoundLoss
 FEW_ROUNDS = 200
 
 
-class BaseConvexBoost(ExplainedModel, SavedModel, ExportedModel, Reported):
+class BaseConvexBoost(ExplainedModel, SavedModel, ExportedModel, ReportedModel):
     """Fit, diagnosis, certificate and prediction of scores; the subclasses say what the targets are."""
 
     _settled: Settled
@@ -73,14 +72,9 @@ class BaseConvexBoost(ExplainedModel, SavedModel, ExportedModel, Reported):
         loss, learner = copy.copy(self._loss()), copy.copy(self._learner())
         self._check_combinations(loss, learner, given.X_val is not None, given.eval_set is not None)
         before: Run | None = vars(self).get("_run") if self.warm_start else None
-        data = self._read(given, loss, self._seed(before, checkpoint))
-        settings: dict[str, Any] = {}
-        if self.warm_start or checkpoint is not None:
-            settings = settings_of(self.get_params(deep=False), data)
-        if before is not None:
-            before.check(settings)
-        if checkpoint is not None:
-            checkpoint.check(settings, learner)
+        going_on = GoingOn(before, checkpoint, bool(self.warm_start))
+        data = self._read(given, loss, going_on.seed(self.random_state))
+        going_on.check(self.get_params(deep=False), data, self._columns, learner)
         if not learner.needs_output_per_class:
             loss = loss.for_classes(data.n_classes)
         objective = guarded(first_objective(self, data, loss), loss)
@@ -98,29 +92,18 @@ class BaseConvexBoost(ExplainedModel, SavedModel, ExportedModel, Reported):
                         f"`{name}`={getattr(self, name)!r} is not used: there are too few different rows or "
                         "groups to hold some out; give `X_val` and `y_val`",
                         UserWarning,
-                        stacklevel=3,
+                        stacklevel=4,
                     )
             problems = [self._problem(settled, objective, data)]
         else:
             problems = self._members(settled, objective, data, _parts(data, shares))
             options = settled.ensemble_options
         score = self._score_of(problems, data, shares, loss)
-        journals = [None if before is None else before.journal]
-        if checkpoint is not None:
-            journals.append(checkpoint.journal(settled.settled_learner, problems))
-        earlier = max((j for j in journals if j is not None), key=lambda j: j.n_rounds, default=None)
+        earlier = going_on.journal(settled.settled_learner, problems)
         with progress(self.verbose, options, len(problems)) as report:
             callbacks = [*(self.callbacks or []), *report]
             training = Training.of_several(problems, options, callbacks, score, earlier)
-            if checkpoint is None:
-                training.run()
-            else:
-                saver = Saver(checkpoint, training, settings, data.seed, self.checkpoint_every)
-                callbacks.insert(0, saver)  # a round that others hear of has been saved
-                try:
-                    training.run()
-                finally:
-                    saver.save()
+            going_on.run(training, self.checkpoint_every)
         result = training.result()
         self._warn(result)
         if shares is not None and objective.recalibrates:
@@ -128,7 +111,7 @@ class BaseConvexBoost(ExplainedModel, SavedModel, ExportedModel, Reported):
             result = recalibrated(result, training.members, problems, unseen)
         self._settled, self._rows_of_fit = settled, signature(data.whole.X, data.whole.y)
         if self.warm_start:
-            self._run = Run(settings, data.seed, training.journal)
+            self._run = going_on.kept(training)
         self.loss_ = loss
         self.constants_ = objective.constants
         self.model_: AdditiveModel = result.model
@@ -140,17 +123,6 @@ class BaseConvexBoost(ExplainedModel, SavedModel, ExportedModel, Reported):
         self.stop_kind_, self.stop_reason_ = result.stop
         self.best_round_ = result.best_round
         self.n_rounds_ = len(result.records) - 1
-
-    def _seed(self, before: Run | None, checkpoint: Checkpoint | None) -> int:
-        """Return the seed of everything that is drawn: that of the run to go on with, unless it is given."""
-        if isinstance(self.random_state, Integral):
-            return int(self.random_state)
-        if before is not None:
-            return before.seed
-        if checkpoint is not None and checkpoint.seed is not None:
-            return checkpoint.seed
-        with naming("random_state"):
-            return int(check_random_state(self.random_state).randint(2**31))
 
     def _problem(
         self, settled: Settled, objective: BoundLoss, data: Data, mapper: Mapper | None = None
@@ -251,7 +223,7 @@ class BaseConvexBoost(ExplainedModel, SavedModel, ExportedModel, Reported):
             )
         else:
             return
-        warnings.warn(message, ConvergenceWarning, stacklevel=4)
+        warnings.warn(message, ConvergenceWarning, stacklevel=5)
 
     def _advice(self, result: Result) -> str:
         """Say what to do about a run that failed; never what was done already."""

@@ -17,6 +17,7 @@ from sklearn.utils.validation import (
     _num_samples,
     check_array,
     check_consistent_length,
+    check_random_state,
     validate_data,
 )
 
@@ -120,8 +121,7 @@ class Data(NamedTuple):
     train: Rows  #: those to train on
     held_out: Rows | None  #: those to validate on
     n_classes: int | None
-    seed: int  #: of all that is drawn
-    training_seed: int  #: of what is drawn in training
+    seed: int  #: of what is drawn in training
     watched: Mapping[str, Rows] = MappingProxyType({})  #: the sets of `eval_set`
 
 
@@ -132,12 +132,12 @@ class EstimatorInput(EstimatorParameters):
     _group_parameter = "groups"
     _positional: tuple[str, ...] = ("X", "y", "sample_weight")  #: arguments of `fit`, in a set of `eval_set`
 
-    def _read(self, given: Given, loss: Loss, seed: int) -> Data:
+    def _read(self, given: Given, loss: Loss, random_state: Any) -> Data:
         """Check the arguments of `fit`, and hold out rows where `early_stopping` says so."""
         groups = self._groups(loss, given.groups, given.X)
         whole, n_classes = self._training_rows(given.X, given.y, given.sample_weight, given.offset, groups)
         with naming("random_state"):
-            rng = np.random.RandomState(seed)
+            rng = check_random_state(random_state)
         train, held_out = whole, None
         validation = self._validation_arguments(given)
         if validation is not None:
@@ -147,7 +147,7 @@ class EstimatorInput(EstimatorParameters):
         watched = {
             name: self._unseen_rows(rows, whole, loss) for name, rows in self._sets_of(given.eval_set).items()
         }
-        return Data(whole, train, held_out, n_classes, seed, rng.randint(2**31), watched)
+        return Data(whole, train, held_out, n_classes, rng.randint(2**31), watched)
 
     def _training_rows(
         self, X: Any, y: Any, sample_weight: Any, offset: Any, groups: Groups | None

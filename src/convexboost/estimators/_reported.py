@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from convexboost.boosting.training import Stop
 from convexboost.estimators import _report_features as features
 from convexboost.estimators import _report_rows as rows
 from convexboost.estimators._frames import naming, unmasked
@@ -19,6 +20,8 @@ from convexboost.reports.environment import environment, now
 from convexboost.reports.page import write_alone
 
 MOST_COLUMNS = 40  #: of the table of columns
+#: What training measures of the iterate of a round, and how a page calls it.
+MEASURED = {"objective": "training objective", "validation": "validation loss", "score": "score"}
 #: What may be on the horizontal axis besides rounds.
 AXES = {"weak_learners": "weak learners", "seconds": "seconds"}
 #: Of the curves of training: words that have their colours in every report.
@@ -28,7 +31,7 @@ COLOURS = {
 }
 
 
-class Reported(EstimatorInput):
+class ReportedModel(EstimatorInput):
     """`report`."""
 
     def report(
@@ -63,6 +66,23 @@ class Reported(EstimatorInput):
         lead = _lead(self) if X is not None else f"{_lead(self)}\n\n{rows.HINT}"
         footer = {"made": now(), **environment()}
         return write_alone(Report(type(self).__name__, sections, lead=lead, footer=footer), Path(path))
+
+    def _round_of_model(self) -> int | None:
+        """Return the round that the model is the iterate of; None: it is the mean of many."""
+        fitted: Any = self
+        output = fitted._settled.options.output
+        if output == "best" or Stop(fitted.stop_kind_, fitted.stop_reason_).is_failure:
+            return int(fitted.best_round_)
+        return int(fitted.n_rounds_) if output == "last" else None
+
+    def _losses_of_model(self) -> dict[str, float]:
+        """Return what training measured of the model itself; nothing of a mean, which is not measured."""
+        fitted: Any = self
+        of_model = self._round_of_model()
+        if of_model is None:
+            return {}
+        found = {name: float(fitted.history_[name][of_model]) for name in MEASURED}
+        return {name: value for name, value in found.items() if not np.isnan(value)}
 
     def _rows_to_report(self, X: Any, y: Any, sample_weight: Any, qid: Any) -> Measured | None:
         """Check the rows before any work."""
@@ -101,16 +121,13 @@ def _lead(model: Any) -> str:
 
 
 def _overview(model: Any) -> Section:
-    history, best = model.history_, model.best_round_
+    history = model.history_
     facts: list[tuple[str, Any]] = [
         ("columns", model.n_features_in_),
         ("rounds in the model", model.model_.n_rounds),
         ("weak learners trained", int(history["weak_learners"][-1])),
-        ("training objective", float(history["objective"][best])),
     ]
-    for name in ("validation", "score"):
-        value = float(history[name][best])
-        facts += [] if np.isnan(value) else [(f"{name} loss" if name == "validation" else name, value)]
+    facts += [(MEASURED[name], value) for name, value in model._losses_of_model().items()]
     facts.append(("seconds", float(history["seconds"][-1])))
     return Section("The model", [Facts(facts), _settings(model), *_columns(model)])
 
@@ -171,9 +188,13 @@ def _training(model: Any) -> Section:
 
     objective, validation = line("objective", "training objective"), line("validation", "validation loss")
     where = "validation" if validation and not model._never_stops else "training"
-    caption = f"The model is that of round {model.best_round_}, the best by the {where} loss."
-    if model.output != "best":
-        caption = f"The model is the {model.output} iterate."
+    of_model = model._round_of_model()
+    if of_model is None:
+        caption = f"The model is the mean of rounds 0 to {model.n_rounds_ - 1}."
+    elif model._settled.options.output == "last" and of_model == model.n_rounds_:
+        caption = f"The model is that of round {of_model}, the last."
+    else:
+        caption = f"The model is that of round {of_model}, the best by the {where} loss."
     if model.n_members_ > 1:
         caption += f" Curves are means over {model.n_members_} folds."
     figures = [

@@ -378,6 +378,11 @@ class BinnedSample(ABC):
         return self.space.n_samples
 
     @property
+    def n_rows(self) -> float:
+        """Return the number of rows, each counted by its weight."""
+        return self.space.n_rows
+
+    @property
     def n_features(self) -> int:
         """Return the number of columns."""
         return len(self.mapper.columns)

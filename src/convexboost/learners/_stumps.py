@@ -131,7 +131,7 @@ class StumpSet:
     @cached_property
     def covers(self) -> list[Array]:
         """Return the training rows in the bins of each feature, by weight."""
-        return np.split(self.sample.mass * self.sample.space.n_rows, self.mapper.offsets[1:-1])
+        return np.split(self.sample.mass * self.sample.n_rows, self.mapper.offsets[1:-1])
 
     @property
     def edges_are_cheap(self) -> bool:

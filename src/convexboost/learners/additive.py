@@ -153,7 +153,7 @@ class AdditiveSet(StumpSet):
     @cached_property
     def cover(self) -> Array:
         """Return the training rows in each bin, by weight."""
-        return self.sample.mass * self.sample.space.n_rows
+        return self.sample.mass * self.sample.n_rows
 
     def average_projections(self, table: Array) -> Array:
         """Return the mean of the projections on all stumps, feature by feature."""

@@ -67,8 +67,8 @@ class MaxMarginPlanner(NamedParts, BaseEstimator):
     random_state : int, RandomState or None, default=None
         For learners that draw random numbers.  Give a number to get the same model again.
     callbacks : list of callables or None, default=None
-        Each is called with a `Record` after every round (and for the start); a true return value stops
-        training.
+        Each is called with a `Record` after every round (and for the start).  A true return value stops
+        training; a string becomes `stop_reason_`.  Some are in `convexboost.callbacks`.
 
     Attributes
     ----------
