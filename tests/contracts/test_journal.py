@@ -20,6 +20,7 @@ def ran(name, n_rounds, earlier=None):
     return run
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", CASES)
 def test_more_rounds_are_as_if_trained_at_once(name):
     at_once = ran(name, LONG)
@@ -30,6 +31,7 @@ def test_more_rounds_are_as_if_trained_at_once(name):
     np.testing.assert_array_equal(second.result().model.predict(NEW), at_once.result().model.predict(NEW))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", CASES)
 def test_known_rounds_need_no_weak_learner(name, monkeypatch):
     first = ran(name, SHORT)

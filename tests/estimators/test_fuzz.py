@@ -164,7 +164,7 @@ def fuzzed(count):
     )
 
 
-@fuzzed(150)
+@fuzzed(100)
 @given(cases())
 def test_fit_and_predict(case):
     check(case)

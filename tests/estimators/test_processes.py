@@ -29,7 +29,7 @@ def expected():
     return [fitted(seed) for seed in SEEDS]
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
 def test_processes(method, expected):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # Python warns of a fork beside threads
@@ -43,7 +43,7 @@ def test_threads(expected):
         np.testing.assert_array_equal(list(pool.map(fitted, SEEDS)), expected)
 
 
-@pytest.mark.parametrize("backend", ["loky", "threading"])
+@pytest.mark.parametrize("backend", [pytest.param("loky", marks=pytest.mark.slow), "threading"])
 def test_joblib(backend, expected):
     found = joblib.Parallel(2, backend=backend)(joblib.delayed(fitted)(seed) for seed in SEEDS)
     np.testing.assert_array_equal(found, expected)

@@ -70,12 +70,14 @@ def same(a, b, rows):
 # -- warm start --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.one_in(3)
 def test_warm_start_is_as_if_at_once(case):
     model = made(case, n_rounds=5, warm_start=True, random_state=3).fit(*case[1])
     model.set_params(n_rounds=12).fit(*case[1])
     same(model, made(case, random_state=3).fit(*case[1]), case[1][0])
 
 
+@pytest.mark.one_in(3)
 def test_warm_start_without_a_seed(case):
     model = made(case, n_rounds=5, warm_start=True).fit(*case[1])
     seed = model._run.seed
@@ -227,6 +229,7 @@ def test_without_warm_start_nothing_is_kept():
 # -- checkpoints -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.one_in(3)
 def test_a_checkpoint_goes_on(case, tmp_path):
     path = tmp_path / "run.checkpoint"
     first = made(case, n_rounds=5, checkpoint=path, checkpoint_every=2).fit(*case[1])
