@@ -202,7 +202,9 @@ def test_a_narrow_terminal(monkeypatch):
 
 
 def test_what_follows_a_bar_is_kept(monkeypatch):
+    """The second fit shows a bar of its own, however soon it begins."""
     terminal = Terminal(monkeypatch)
+    monkeypatch.setattr(callbacks, "PAUSE", 60.0)
     model = ConvexBoostRegressor(n_rounds=30, callbacks=[ProgressBar()]).fit(X, Y)
     print("next", file=sys.stderr)
     model.fit(X, Y)

@@ -167,7 +167,7 @@ class ProgressBar(Parameters):
             return
         if record.round <= self._last_round:  # another run
             self._shown.clear()
-            self._is_drawn = False
+            self._is_drawn, self._drawn_at = False, -math.inf
         self._last_round, self._pending = record.round, record
         if record.round == self.n_rounds or time.monotonic() >= self._drawn_at + PAUSE:
             self.finish()
