@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-from convexboost.core.communicator import Communicator, RanksDiffer
+from convexboost.core.communicator import Communicator, RanksDifferError
 
 
 class ThreadCommunicator(Communicator):
@@ -24,7 +24,7 @@ class ThreadCommunicator(Communicator):
         self.n_messages += self.size - 1
         found = [self._receive(r) for r in range(self.size)]
         if any(of[:2] != (number, self.stamp) for of in found):
-            raise RanksDiffer(
+            raise RanksDifferError(
                 f"rank {self.rank} got {[of[:2] for of in found]}, it is at {number, self.stamp}"
             )
         return [part for _, _, part in found]

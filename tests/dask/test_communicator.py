@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from convexboost.core.communicator import SMALL, Communicator, RanksDiffer
+from convexboost.core.communicator import SMALL, Communicator, RanksDifferError
 from tests.dask import clusters
 from tests.spmd import run_ranks
 
@@ -117,7 +117,7 @@ def test_ranks_that_differ_raise(run):
         communicator.stamp = b"a" if communicator.rank else b"b"
         try:
             communicator.add(np.arange(3))
-        except RanksDiffer as error:
+        except RanksDifferError as error:
             return str(error)
 
     assert all(run(function))

@@ -7,7 +7,7 @@ import time
 import pytest
 from distributed import wait
 
-from convexboost.dask._transport import NAME, RankFailed, WorkerLost
+from convexboost.dask._transport import NAME, RankFailedError, WorkerLostError
 from tests.dask.clusters import cluster, run, start
 
 
@@ -47,7 +47,7 @@ def test_a_rank_that_raises_ends_the_others_at_once(client):
     began = time.monotonic()
     first, second = start(client, function)
     error = first.exception()
-    assert isinstance(error, RankFailed)
+    assert isinstance(error, RankFailedError)
     assert "rank 1 (tcp://" in str(error)
     assert 'failed: KeyError: "a user\'s mistake"' in str(error)
     assert isinstance(second.exception(), KeyError)
@@ -125,7 +125,7 @@ def test_a_worker_that_dies_or_hangs_is_noticed(number, seconds):
         try:
             for future in (futures[0], futures[2]):
                 error = future.exception(timeout=30)
-                assert isinstance(error, WorkerLost)
+                assert isinstance(error, WorkerLostError)
                 assert addresses[1] in str(error)
             assert time.monotonic() - began < seconds
         finally:

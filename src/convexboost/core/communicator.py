@@ -23,7 +23,7 @@ T = TypeVar("T")
 SMALL = 16_384
 
 
-class RanksDiffer(RuntimeError):
+class RanksDifferError(RuntimeError):
     """Ranks that should do the same do not: they would train different models."""
 
 

@@ -21,7 +21,7 @@ from distributed import Status, Worker, get_worker
 from distributed.core import connect
 from distributed.protocol import to_serialize
 
-from convexboost.core.communicator import Communicator, RanksDiffer
+from convexboost.core.communicator import Communicator, RanksDifferError
 
 T = TypeVar("T")
 Message = list[bytearray]  #: of one value
@@ -34,7 +34,7 @@ TIMEOUT = 10.0
 NAME = "convexboost"
 
 
-class WorkerLost(RuntimeError):
+class WorkerLostError(RuntimeError):
     """A worker that takes part in a fit has died, or does not answer."""
 
     def __init__(self, address: str, reason: str) -> None:
@@ -45,11 +45,11 @@ class WorkerLost(RuntimeError):
         return f"the worker {self.address} {self.reason}"
 
 
-class RankFailed(RuntimeError):
+class RankFailedError(RuntimeError):
     """Another rank of the fit has raised an error."""
 
 
-class FitCancelled(RuntimeError):
+class FitCancelledError(RuntimeError):
     """Nobody waits for the result of the fit any more."""
 
 
@@ -139,7 +139,7 @@ class _Line:
                 comm = await connect(address, self.timeout, **self.worker.rpc.connection_args)
                 await comm.write({"op": NAME, "reply": False, "fit": self.fit, "rank": self.rank})
         except (OSError, TimeoutError) as error:
-            raise WorkerLost(address, "cannot be reached") from error
+            raise WorkerLostError(address, "cannot be reached") from error
         self.calls.reading[rank] = asyncio.create_task(self.calls.read(rank, comm))
 
     async def exchange(self, number: int, stamp: bytes, messages: dict[int, Message]) -> dict[int, Message]:
@@ -153,7 +153,7 @@ class _Line:
         del self.calls.received[number]
         others = {r: of for r, (of, _) in received.items() if of != stamp}
         if others:
-            raise RanksDiffer(
+            raise RanksDifferError(
                 f"the ranks {sorted(others)} have found something else than rank {self.rank} before message "
                 f"{number}: {', '.join(repr(of) for of in others.values())} instead of {stamp!r}"
             )
@@ -169,7 +169,7 @@ class _Line:
             if not self.missing:
                 return
             for r in self.missing & self.calls.hung_up:
-                raise WorkerLost(self.addresses[r], "has died or was stopped")
+                raise WorkerLostError(self.addresses[r], "has died or was stopped")
             self.calls.news.clear()
             await self.calls.news.wait()
 
@@ -178,9 +178,9 @@ class _Line:
         while True:
             await asyncio.sleep(PAUSE)
             if self.worker.status not in (Status.running, Status.paused, Status.closing_gracefully):
-                self.error = WorkerLost(self.worker.address, "is closing")
+                self.error = WorkerLostError(self.worker.address, "is closing")
             elif self.worker.state.tasks.get(self.task) is None or self._is_cancelled():
-                self.error = FitCancelled("the fit was cancelled")
+                self.error = FitCancelledError("the fit was cancelled")
             else:
                 missing = sorted(self.missing)
                 await asyncio.gather(*map(self._ping, missing))
@@ -196,7 +196,7 @@ class _Line:
             async with asyncio.timeout(self.timeout):
                 await self.worker.rpc(address).echo(data=b"")
         except (OSError, TimeoutError):
-            self.error = WorkerLost(address, f"has not answered for {self.timeout:g} seconds")
+            self.error = WorkerLostError(address, f"has not answered for {self.timeout:g} seconds")
 
     async def close(self, error: BaseException | None) -> None:
         """Hang up; tell the others why if there was an error."""
@@ -211,9 +211,9 @@ class _Line:
             async with asyncio.timeout(PAUSE):
                 if error is not None:
                     told = error
-                    if not isinstance(error, WorkerLost | RanksDiffer | RankFailed | FitCancelled):
+                    if not isinstance(error, WorkerLostError | RanksDifferError | RankFailedError | FitCancelledError):
                         where = f"rank {self.rank} ({self.worker.address})"
-                        told = RankFailed(f"{where} failed: {type(error).__name__}: {error}")
+                        told = RankFailedError(f"{where} failed: {type(error).__name__}: {error}")
                     await comm.write({"error": to_serialize(told)})
                 await comm.close()
         except (OSError, TimeoutError):
