@@ -1,58 +1,63 @@
-"""Ranks that are threads of one process."""
+"""Ranks as threads of one process: the same program on parts of the rows, without a cluster."""
+
+from __future__ import annotations
 
 import copy
-import queue
 import threading
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from convexboost.core.communicator import Communicator, RanksDifferError
 
 
+class Meeting:
+    """Where the threads exchange what they send."""
+
+    def __init__(self, size: int) -> None:
+        self.barrier = threading.Barrier(size, timeout=200)
+        self.sent: list[Any] = [None] * size
+
+
 class ThreadCommunicator(Communicator):
-    """One of the ranks; each pair of ranks has a queue in each direction."""
+    """A rank that is a thread."""
 
-    def __init__(self, rank: int, queues: list[list[queue.Queue]], failed: threading.Event) -> None:
-        self.rank, self.size = rank, len(queues)
-        self._queues, self._failed = queues, failed
-        self._n_exchanges = 0
+    def __init__(self, rank: int, meeting: Meeting) -> None:
+        self.rank, self.size, self.meeting, self.n_calls = rank, len(meeting.sent), meeting, 0
 
-    def exchange(self, parts):
-        number, self._n_exchanges = self._n_exchanges, self._n_exchanges + 1
-        for r, part in enumerate(parts):
-            self._queues[self.rank][r].put((number, self.stamp, copy.deepcopy(part)))
+    def exchange(self, parts: Sequence[Any]) -> list[Any]:
+        assert len(parts) == self.size
+        self.n_calls += 1
         self.n_messages += self.size - 1
-        found = [self._receive(r) for r in range(self.size)]
-        if any(of[:2] != (number, self.stamp) for of in found):
-            raise RanksDifferError(
-                f"rank {self.rank} got {[of[:2] for of in found]}, it is at {number, self.stamp}"
-            )
-        return [part for _, _, part in found]
-
-    def _receive(self, rank: int):
-        while True:
-            try:
-                return self._queues[rank][self.rank].get(timeout=0.1)
-            except queue.Empty:
-                if self._failed.is_set():
-                    raise RuntimeError("another rank has failed") from None
+        self.meeting.sent[self.rank] = self.n_calls, self.stamp, copy.deepcopy(parts)  # as others get them
+        self.meeting.barrier.wait()
+        found = list(self.meeting.sent)
+        self.meeting.barrier.wait()
+        if len({(calls, stamp) for calls, stamp, _ in found}) > 1:
+            raise RanksDifferError(f"rank {self.rank}: {[one[:2] for one in found]}")
+        return [sent[self.rank] for _, _, sent in found]
 
 
-def run_ranks(size: int, function: Callable) -> list:
-    """Return what function(communicator) returns on each rank; raise the error of one that fails."""
-    queues = [[queue.Queue() for _ in range(size)] for _ in range(size)]
-    failed = threading.Event()
+def run_ranks(size: int, program: Callable[[Communicator], Any]) -> list[Any]:
+    """Run the program on each rank; return what they return, or raise what the first one raised."""
+    meeting, found = Meeting(size), [None] * size
+    errors: list[BaseException] = []
+    broken: list[int] = []
 
-    def run(rank):
+    def rank(r: int) -> None:
         try:
-            return function(ThreadCommunicator(rank, queues, failed))
-        except BaseException:
-            failed.set()
-            raise
+            found[r] = program(ThreadCommunicator(r, meeting))
+        except threading.BrokenBarrierError:
+            broken.append(r)
+        except BaseException as error:
+            errors.append(error)
+            meeting.barrier.abort()
 
-    with ThreadPoolExecutor(size) as pool:
-        futures = [pool.submit(run, rank) for rank in range(size)]
-    errors = [error for future in futures if (error := future.exception()) is not None]
+    threads = [threading.Thread(target=rank, args=(r,)) for r in range(size)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     if errors:
-        raise next((e for e in errors if str(e) != "another rank has failed"), errors[0])
-    return [future.result() for future in futures]
+        raise errors[0]
+    assert not broken, f"ranks {broken} waited in vain for the others"
+    return found

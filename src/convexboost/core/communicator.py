@@ -91,3 +91,16 @@ def _sum(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
     for other in others:
         out += other
     return out
+
+
+def distinct(
+    values: NDArray[Any], communicator: Communicator = ALONE
+) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Return the different values, or rows, that all ranks have, sorted, and the number of each one here."""
+    axis = None if values.ndim == 1 else 0
+    found, number = np.unique(values, axis=axis, return_inverse=True)
+    if communicator.size > 1:
+        found = np.unique(np.concatenate(communicator.gather(found)), axis=axis)
+        both = np.concatenate([found, values])
+        number = np.unique(both, axis=axis, return_inverse=True)[1].reshape(-1)[len(found) :]
+    return found, number.reshape(-1).astype(np.int64, copy=False)

@@ -14,8 +14,14 @@ from distributed import Client, get_worker, secede, wait
 from distributed.client import FutureCancelledError
 
 from convexboost.core.communicator import Communicator
-from convexboost.dask._rows import Part, joined, n_rows, with_whole_queries
-from convexboost.dask._transport import TIMEOUT, DaskCommunicator, FitCancelledError, RankFailedError, WorkerLostError
+from convexboost.dask._rows import Part, dealt, n_rows
+from convexboost.dask._transport import (
+    TIMEOUT,
+    DaskCommunicator,
+    FitCancelledError,
+    RankFailedError,
+    WorkerLostError,
+)
 from convexboost.estimators._base import BaseConvexBoost
 from convexboost.estimators._input import Given
 
@@ -24,7 +30,7 @@ RESTARTS = 3
 #: Seconds between two looks at the cluster.
 PAUSE = 0.5
 #: The sets of rows that are not `eval_set`.
-TRAINING, VALIDATION = "training", "validation"
+TRAINING, VALIDATION = "the training rows", "the validation rows"
 
 #: The partitions of each set of rows, as delayed values or futures.
 Sets = Mapping[str, Sequence[Any]]
@@ -39,19 +45,25 @@ class Job(NamedTuple):
 
     def run(self, communicator: Communicator, sets: Mapping[str, Sequence[Part]]) -> BaseConvexBoost:
         """Fit to the rows of this worker and, by the communicator, to those of the others."""
-        rows = {name: joined(parts) for name, parts in sets.items()}
-        if self.whole_queries:
-            rows = {name: with_whole_queries(found, communicator) for name, found in rows.items()}
+        called = {TRAINING: "X", VALIDATION: "X_val"}
+        rows = {
+            name: dealt(parts, self.whole_queries, called.get(name, f"eval_set[{name!r}]"), communicator)
+            for name, parts in sets.items()
+        }
         training, validation = rows.pop(TRAINING), rows.pop(VALIDATION, {})
         self.estimator._fit(
             Given(
                 **training,
                 **{f"{name}_val": value for name, value in validation.items()},
-                eval_set={name: self.estimator._as_set(found) for name, found in rows.items()} or None,
+                eval_set={name: self._as_set(found) for name, found in rows.items()} or None,
                 communicator=communicator,
             )
         )
         return self.estimator
+
+    def _as_set(self, rows: Part) -> Part:
+        """Return a set of `eval_set` with the names that the arguments of `fit` have."""
+        return {self.estimator._group_parameter if n == "groups" else n: rows[n] for n in rows}
 
 
 def _rank(job: Job, sets: Mapping[str, Sequence[Part]], fit: str, addresses: Sequence[str]) -> Any:
@@ -86,11 +98,12 @@ class Run:
                 lost.append(error.address)
                 if len(lost) > RESTARTS:
                     raise RuntimeError(
-                        f"training was given up after {len(lost)} workers were lost, the last of them because "
-                        f"{error}.  Workers that run out of memory are killed: more of them, or smaller "
-                        "partitions, may help"
+                        f"training was given up after it had lost {len(lost)} workers, of which the last is: "
+                        f"{error}.  Workers that run out of memory are killed: see their logs"
                     ) from error
-                where = "from its checkpoint" if self.job.estimator.checkpoint is not None else "from the start"
+                where = (
+                    "from its checkpoint" if self.job.estimator.checkpoint is not None else "from the start"
+                )
                 warnings.warn(f"{error}: training goes on {where} on the workers that are left", stacklevel=5)
                 with _naming_the_scheduler(self.client):
                     self._dismiss(error.address)
@@ -132,11 +145,14 @@ class Run:
         if not training:
             raise ValueError("`X` must have rows, got none")
         workers = list(training)
-        placed = {address: {TRAINING: parts} for address, parts in training.items()}
+        placed: dict[str, dict[str, list[Any]]] = {
+            address: {TRAINING: parts} for address, parts in training.items()
+        }
         for name, parts in self.parts.items():
             if name != TRAINING:
-                for number, part in enumerate(self._filled(parts)):
-                    placed[workers[number % len(workers)]].setdefault(name, []).append(part)
+                filled = self._filled(parts)
+                for number, address in enumerate(workers):
+                    placed[address][name] = filled[number :: len(workers)]
         return placed
 
     def _located(self, parts: Sequence[Any]) -> dict[str, list[Any]]:
@@ -200,7 +216,9 @@ class Run:
                 if not left or time.monotonic() - ended > 4 * PAUSE:
                     break
         errors = [future.exception() for future in futures if future.status == "error"]
-        errors += [FitCancelledError("the fit was cancelled") for f in futures if f.status in ("cancelled", "lost")]
+        errors += [
+            FitCancelledError("the fit was cancelled") for f in futures if f.status in ("cancelled", "lost")
+        ]
         if lost is not None:
             errors.append(lost)
         if errors:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import dask.array as da
-import dask.dataframe as dd
 import numpy as np
 from distributed import default_client
 from sklearn.utils import check_random_state
@@ -20,7 +18,7 @@ from convexboost.dask._fit import TRAINING, VALIDATION, Job, Run, timeout
 from convexboost.dask._rows import check_inputs, is_array, is_frame, partitions
 from convexboost.estimators._base import BaseConvexBoost
 from convexboost.estimators._frames import naming
-from convexboost.estimators._input import Given
+from convexboost.estimators._input import Given, UnseenRows
 
 
 class DaskModel(BaseConvexBoost):
@@ -56,7 +54,7 @@ class DaskModel(BaseConvexBoost):
         """Return the ordinary estimator with this model: it predicts, explains, saves and exports."""
         check_is_fitted(self)
         found = self._blank()
-        vars(found).update({name: value for name, value in vars(self).items() if name != "client"})
+        found.__dict__ |= {name: value for name, value in vars(self).items() if name != "client"}
         return found
 
     def _blank(self) -> BaseConvexBoost:
@@ -68,11 +66,13 @@ class DaskModel(BaseConvexBoost):
         """Train on the workers; where that fails, the estimator is left as it was."""
         with unchanged_on_error(self):
             job = self._job(given)
-            sets = {name: partitions(*rows, self._ordinary.__name__) for name, rows in self._sets(given).items()}
+            sets = {
+                name: partitions(*rows, self._ordinary.__name__) for name, rows in self._sets(given).items()
+            }
             client = self.client or default_client()
             fitted = Run(client, job, sets).result()
             own = self.get_params(deep=False)
-            vars(self).update({name: value for name, value in vars(fitted).items() if name not in own})
+            self.__dict__ |= {name: value for name, value in vars(fitted).items() if name not in own}
 
     def _job(self, given: Given) -> Job:
         """Check what can be checked before there is work to lose."""
@@ -82,38 +82,30 @@ class DaskModel(BaseConvexBoost):
         self._check_spread(loss, learner)
         if self._holds_out and given.X_val is None:
             raise ValueError(
-                f"`early_stopping`={self.early_stopping!r} needs `X_val` and `y_val` where rows are spread over "
-                "workers; 'auto' validates in folds"
+                f"`early_stopping`={self.early_stopping!r} needs `X_val` and `y_val` where rows are spread; "
+                "'auto' validates in folds"
             )
         if given.y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        self._validation_arguments(given)
         estimator = self._blank()
         if not isinstance(self.random_state, int):
             with naming("random_state"):
                 estimator.random_state = int(check_random_state(self.random_state).randint(2**31))
         return Job(estimator, self._task == "ranking" or loss.whole_groups, timeout())
 
-    def _sets(self, given: Given) -> dict[str, tuple[dict[str, Any], Mapping[str, str]]]:
+    def _sets(self, given: Given) -> dict[str, tuple[dict[str, Any], dict[str, str]]]:
         """Return the sets of rows, by name: what each holds, and what the user calls it."""
-        found = {
-            TRAINING: (given.X, given.y, given.sample_weight, given.offset, given.groups, str),
-            VALIDATION: (
-                *(given.X_val, given.y_val, given.sample_weight_val, given.offset_val, given.groups_val),
-                "{}_val".format,
-            ),
-        }
-        for name, rows in self._sets_of(given.eval_set).items():
-            found[f"eval_set {name}"] = (
-                *(rows.X, rows.y, rows.sample_weight, rows.offset, rows.groups),
-                rows.named,
-            )
+        found = {TRAINING: UnseenRows(str, given.X, given.y, given.sample_weight, given.offset, given.groups)}
+        validation = self._validation_arguments(given)
+        if validation is not None:
+            found[VALIDATION] = validation
+        found |= self._sets_of(given.eval_set)
+        called = {"groups": self._group_parameter}
         sets = {}
-        for name, (*values, named) in found.items():
-            rows = {key: value for key, value in zip(ARGUMENTS, values, strict=True) if value is not None}
-            if rows:
-                called = {**{key: key for key in ARGUMENTS}, "groups": self._group_parameter}
-                sets[name] = rows, {key: named(called[key]) for key in rows}
+        for name, (named, *values) in found.items():
+            held = zip(UnseenRows._fields[1:], values, strict=True)
+            rows = {key: value for key, value in held if value is not None}
+            sets[name] = rows, {key: named(called.get(key, key)) for key in rows}
         return sets
 
     # -- predicting -----------------------------------------------------------------------------------
@@ -146,13 +138,10 @@ class DaskModel(BaseConvexBoost):
     def _check_inputs(self, X: Any, **options: Any) -> Any:
         if is_array(X) or is_frame(X):
             raise TypeError(
-                f"only `predict` and its like take Dask collections; use to_local(), {self._ordinary.__name__}, "
-                "with rows in memory"
+                "only `predict` and its like take Dask collections: for the rest, to_local() returns a "
+                f"{self._ordinary.__name__} for rows in memory"
             )
         return super()._check_inputs(X, **options)
-
-
-ARGUMENTS = ("X", "y", "sample_weight", "offset", "groups")
 
 
 def _predicted(local: Any, method: str, sample: Any, part: Any) -> Any:

@@ -10,6 +10,7 @@ import dask.array as da
 import dask.dataframe as dd
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from convexboost.core.communicator import Communicator
 
@@ -127,20 +128,60 @@ def _stacked(pieces: Sequence[Any]) -> Any:
     return pd.concat(pieces)
 
 
-def with_whole_queries(rows: Part, communicator: Communicator) -> Part:
-    """Exchange rows so that those of a query (`groups`) are on one rank: that which has the most of them."""
-    labels, number, counts = np.unique(
-        np.asarray(rows["groups"]), return_inverse=True, return_counts=True
-    )
-    everywhere = communicator.gather((labels, counts))
-    known = np.unique(np.concatenate([found for found, _ in everywhere]))
+def dealt(parts: Sequence[Part], by_query: bool, name: str, communicator: Communicator) -> Part:
+    """Return the rows of this rank: those of its parts, unless they must move.
+
+    Every rank has some in the end.  With `by_query` the rows of a query (`groups`) are on one rank.
+    """
+    rows = joined(parts) if parts else None
+    owner = (_owners_by_query if by_query else _owners)(rows, name, communicator)
+    if not communicator.any((owner != communicator.rank).any()):
+        assert rows is not None
+        return rows
+    moves = [
+        None if rows is None else {key: _taken(piece, owner == r) for key, piece in rows.items()}
+        for r in range(communicator.size)
+    ]
+    return joined([part for part in communicator.exchange(moves) if part is not None])
+
+
+def _owners(rows: Part | None, name: str, communicator: Communicator) -> NDArray[np.int64]:
+    """Return where each row belongs: here, or, where a rank has none, evenly dealt."""
+    n_here = 0 if rows is None else n_rows(rows)
+    counts = communicator.gather(n_here)
+    if min(counts) > 0:
+        return np.full(n_here, communicator.rank)
+    _check_enough(sum(counts), "rows", name, communicator)
+    first = sum(counts[: communicator.rank])
+    return (first + np.arange(n_here)) * communicator.size // sum(counts)
+
+
+def _owners_by_query(rows: Part | None, name: str, communicator: Communicator) -> NDArray[np.int64]:
+    """Return where each row belongs: where most rows of its query are; no rank is left without a query."""
+    labels = np.asarray([] if rows is None else rows["groups"])
+    everywhere = [found for found in communicator.gather(np.unique(labels)) if len(found)]
+    known = np.unique(np.concatenate(everywhere))
+    _check_enough(len(known), "queries", name, communicator)
+    number = np.searchsorted(known, labels) if len(labels) else np.zeros(0, np.intp)
     table = np.zeros((communicator.size, len(known)), np.int64)
-    for r, (found, n) in enumerate(everywhere):
-        table[r, np.searchsorted(known, found)] = n
-    owner = table.argmax(axis=0)[np.searchsorted(known, labels)][number]  # of each row
-    moves = [{name: _taken(piece, owner == r) for name, piece in rows.items()} for r in range(communicator.size)]
-    return joined(communicator.exchange(moves))
+    table[communicator.rank] = np.bincount(number, minlength=len(known))
+    table = communicator.add(table)  # rows by rank and query
+    owner = table.argmax(axis=0)
+    for r in range(communicator.size):
+        n_queries = np.bincount(owner, minlength=communicator.size)
+        if n_queries[r] == 0:
+            donor = np.flatnonzero(owner == n_queries.argmax())
+            owner[donor[table[:, donor].sum(axis=0).argmin()]] = r
+    return owner[number]
+
+
+def _check_enough(n: int, what: str, name: str, communicator: Communicator) -> None:
+    if n < communicator.size:
+        raise ValueError(
+            f"`{name}` must have at least as many {what} as there are workers with rows to train on, "
+            f"{communicator.size}, got {n}"
+        )
 
 
 def _taken(piece: Any, which: Any) -> Any:
-    return piece.iloc[np.flatnonzero(which)] if hasattr(piece, "iloc") else piece[which]
+    return piece.iloc[np.flatnonzero(which)] if hasattr(piece, "iloc") else piece[np.flatnonzero(which)]

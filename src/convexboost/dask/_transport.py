@@ -53,6 +53,10 @@ class FitCancelledError(RuntimeError):
     """Nobody waits for the result of the fit any more."""
 
 
+#: Errors that are the same on all ranks.
+TOLD = (WorkerLostError, RankFailedError, FitCancelledError, RanksDifferError)
+
+
 class DaskCommunicator(Communicator):
     """The ranks of a fit on Dask workers, of which each has one.
 
@@ -211,7 +215,9 @@ class _Line:
             async with asyncio.timeout(PAUSE):
                 if error is not None:
                     told = error
-                    if not isinstance(error, WorkerLostError | RanksDifferError | RankFailedError | FitCancelledError):
+                    if not isinstance(
+                        error, WorkerLostError | RanksDifferError | RankFailedError | FitCancelledError
+                    ):
                         where = f"rank {self.rank} ({self.worker.address})"
                         told = RankFailedError(f"{where} failed: {type(error).__name__}: {error}")
                     await comm.write({"error": to_serialize(told)})
