@@ -1,6 +1,7 @@
 """Ranks on the workers of a cluster."""
 
 import logging
+import time
 import uuid
 from contextlib import contextmanager
 
@@ -47,3 +48,13 @@ def start(client, function, *, addresses=None, timeout=TIMEOUT, fit=None):
 def run(client, function, **options):
     """Return what function(communicator) returns on each worker."""
     return client.gather(start(client, function, **options))
+
+
+def soon(fact, seconds=5.0):
+    """Return whether something becomes true within some seconds."""
+    end = time.monotonic() + seconds
+    while not fact():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.05)
+    return True

@@ -8,7 +8,7 @@ import pytest
 from distributed import wait
 
 from convexboost.dask._transport import NAME, RankFailedError, WorkerLostError
-from tests.dask.clusters import cluster, run, start
+from tests.dask.clusters import cluster, run, soon, start
 
 
 def _in_turn(communicator):
@@ -25,16 +25,6 @@ def _leftovers(dask_worker):
 
 def _busy(dask_worker):
     return [task.key for task in dask_worker.state.tasks.values()]
-
-
-def _soon(fact, seconds=5.0):
-    """Return whether something becomes true within some seconds."""
-    end = time.monotonic() + seconds
-    while not fact():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.05)
-    return True
 
 
 def test_a_rank_that_raises_ends_the_others_at_once(client):
@@ -57,10 +47,10 @@ def test_a_rank_that_raises_ends_the_others_at_once(client):
 
 def test_a_fit_that_is_cancelled_ends_on_the_workers(client):
     futures = start(client, _in_turn)
-    assert _soon(lambda: all(client.run(_leftovers).values()))
+    assert soon(lambda: all(client.run(_leftovers).values()))
     client.cancel(futures)
-    assert _soon(lambda: not any(client.run(_leftovers).values()))
-    assert _soon(lambda: not any(client.run(_busy).values()))
+    assert soon(lambda: not any(client.run(_leftovers).values()))
+    assert soon(lambda: not any(client.run(_busy).values()))
     assert run(client, lambda communicator: communicator.gather(communicator.rank)) == [[0, 1]] * 2
 
 
@@ -118,7 +108,7 @@ def test_a_worker_that_dies_or_hangs_is_noticed(number, seconds):
         addresses = sorted(client.nthreads())
         processes = client.run(os.getpid)
         futures = start(client, function, addresses=addresses, timeout=3.0)
-        assert _soon(lambda: all(client.run(_leftovers).values()))
+        assert soon(lambda: all(client.run(_leftovers).values()))
         lost = processes[addresses[1]]
         os.kill(lost, number)
         began = time.monotonic()

@@ -7,6 +7,7 @@ import uuid
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from itertools import chain
 from typing import Any, NamedTuple
 
 import dask
@@ -89,6 +90,13 @@ class Run:
 
     def result(self) -> BaseConvexBoost:
         """Train; start again where a worker is lost."""
+        try:
+            return self._train()
+        finally:
+            for future in chain.from_iterable(self.parts.values()):
+                future.release()  # the last reference may be in a traceback
+
+    def _train(self) -> BaseConvexBoost:
         lost: list[str] = []
         while True:
             try:
