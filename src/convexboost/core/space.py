@@ -261,7 +261,8 @@ class FunctionSpace:
     def masses(self, kind: NDArray[Any], n_kinds: int = 0) -> Array:
         """Return the weight of each kind of row, by its number."""
         weight, counted, over = self._shares
-        n_kinds = int(self.communicator.largest(max(n_kinds, kind.max(initial=-1) + 1)))
+        n_kinds = max(n_kinds, int(kind.max()) + 1 if len(kind) else 0)
+        n_kinds = int(self.communicator.largest(n_kinds))
         if counted:
             counts = np.bincount(kind, weight if len(weight) else None, n_kinds)
             return self.communicator.add(counts) / over
