@@ -131,6 +131,8 @@ def _sums(fit: str, addresses: list[str], for_ever: bool) -> Any:
     found = []
     try:
         with DaskCommunicator(fit, addresses, TIMEOUT) as communicator:
+            while for_ever:
+                communicator.add(np.arange(SIZES[-1]))
             for size in SIZES:
                 array, seconds = np.arange(size), []
                 for _ in range(220):
@@ -138,8 +140,6 @@ def _sums(fit: str, addresses: list[str], for_ever: bool) -> Any:
                     communicator.add(array)
                     seconds.append(time.perf_counter() - began)
                 found.append(1e3 * statistics.median(seconds[20:]))
-            while for_ever:
-                communicator.add(array)
     except RuntimeError as error:
         return time.monotonic(), type(error).__name__
     return found
@@ -153,17 +153,18 @@ def with_dask() -> dict[str, Any]:
         addresses = sorted(client.nthreads())
         submit: Callable[..., Any] = client.submit
         fit = f"spike {time.time()}"
-        return [submit(_sums, fit, addresses, for_ever, workers=[a], pure=False) for a in addresses], addresses
+        return [
+            submit(_sums, fit, addresses, for_ever, workers=[a], pure=False) for a in addresses
+        ], addresses
 
     found: dict[str, Any] = {}
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 50}
-    with LocalCluster(**options) as cluster, Client(cluster) as client:
-        found["ms"] = client.gather(start(client, False)[0])[0]
     for number in (signal.SIGKILL, signal.SIGSTOP):
         with LocalCluster(**options) as cluster, Client(cluster) as client:
+            found["ms"] = client.gather(start(client, False)[0])[0]
             futures, addresses = start(client, True)
-            time.sleep(5.0)
             process = client.run(os.getpid)[addresses[1]]
+            time.sleep(2.0)
             os.kill(process, number)
             began = time.monotonic()
             when, error = futures[0].result()

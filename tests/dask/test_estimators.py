@@ -86,7 +86,11 @@ def test_folds(client, X, y):
 
 @pytest.mark.parametrize("classes", ["two", "names"])
 def test_classification(client, X, y, classes):
-    y = (y > 0).astype(int) if classes == "two" else np.array(["a", "b", "c", "d"])[np.digitize(y, [-2, 0, 2])]
+    y = (
+        (y > 0).astype(int)
+        if classes == "two"
+        else np.array(["a", "b", "c", "d"])[np.digitize(y, [-2, 0, 2])]
+    )
     found = check(DaskConvexBoostClassifier, client, X, {"y": y})
     np.testing.assert_array_equal(found.classes_, np.unique(y))
 
