@@ -1,10 +1,10 @@
-"""Ways for processes to add up whole numbers: milliseconds of a sum, and seconds until a lost peer is noticed.
+"""Ways for processes to add up whole numbers: milliseconds of a sum, and seconds until a lost peer is seen.
 
-    python benchmarks/transports.py --python /path/to/python   # of an environment with torch, mpi4py and an MPI
+    python benchmarks/transports.py --python /path/to/python   # with torch, mpi4py and an MPI
 
-Two processes on this machine add arrays of int64 by Dask's messages (`DaskCommunicator`), by torch.distributed
-with gloo, and by MPI.  Then one of them is killed (SIGKILL) or stopped (SIGSTOP) while they do.  gloo and Dask
-have a timeout of 5 seconds; MPI has none.
+Two processes on this machine add arrays of int64 by Dask's messages (`DaskCommunicator`), by gloo of
+torch.distributed, and by MPI.  Then one of them is killed (SIGKILL) or stopped (SIGSTOP) while they do.  gloo
+and Dask have a timeout of 5 seconds; MPI has none.
 """
 
 from __future__ import annotations

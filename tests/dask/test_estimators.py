@@ -23,8 +23,8 @@ ORDINARY = {
 }
 
 
-@pytest.fixture
-def X():
+@pytest.fixture(name="X")
+def inputs():
     found = np.round(np.random.default_rng(0).normal(size=(N, 4)), 2)
     found[::17, 1] = np.nan
     return found
@@ -249,7 +249,7 @@ def test_losses_that_couple_rows_are_refused(client, X, y):
 
 def test_rows_in_memory_are_sent_to_the_ordinary_estimator(client, X, y):
     model = DaskConvexBoostRegressor(client=client)
-    with pytest.raises(TypeError, match="`X` must be a Dask array or .* got ndarray.* ConvexBoostRegressor"):
+    with pytest.raises(TypeError, match=r"`X` must be a Dask array or .* got ndarray.* ConvexBoostRegressor"):
         model.fit(X, y)
     with pytest.raises(TypeError, match="`y` must be a Dask collection like `X`, got ndarray"):
         model.fit(da.from_array(X, chunks=100), y)

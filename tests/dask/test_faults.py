@@ -60,20 +60,17 @@ def busy(dask_worker):
     return [] if found is None else list(found.fits)
 
 
-def interrupt(client, begun, number, which=0):
-    """Send a signal to a worker of the fit as soon as a round has begun; return what does it, and the process."""
+def interrupt(client, begun, number):
+    """Send a signal to a worker as soon as a round has begun; return the thread that does it."""
     processes = client.run(os.getpid)
-    killed = []
 
     def wait_and_kill():
         soon(begun.exists, 120.0)
-        process = processes[sorted(processes)[which]]
-        killed.append((time.monotonic(), process))
-        os.kill(process, number)
+        os.kill(processes[sorted(processes)[0]], number)
 
     thread = threading.Thread(target=wait_and_kill)
     thread.start()
-    return thread, killed
+    return thread
 
 
 def model(client, begun, **parameters):
@@ -87,7 +84,7 @@ def test_a_worker_that_is_killed_costs_time_but_no_bits(rows, tmp_path, checkpoi
     more = {"checkpoint": file, "checkpoint_every": 1} if checkpoint else {}
     alone = ConvexBoostRegressor(n_rounds=8, random_state=0, early_stopping=False).fit(*rows)
     with cluster(2) as client:
-        thread, _ = interrupt(client, tmp_path / "begun", signal.SIGKILL)
+        thread = interrupt(client, tmp_path / "begun", signal.SIGKILL)
         where = "from its checkpoint" if checkpoint else "from the start"
         with pytest.warns(UserWarning, match=f"the worker tcp://.* training goes on {where}"):
             found = model(client, tmp_path / "begun", **more).fit(*arrays(rows))
@@ -104,7 +101,7 @@ def test_a_worker_that_hangs_is_replaced(rows, tmp_path, checkpoint):
     more = {"checkpoint": tmp_path / "run", "checkpoint_every": 1} if checkpoint else {}
     alone = ConvexBoostRegressor(n_rounds=8, random_state=0, early_stopping=False).fit(*rows)
     with dask.config.set({"convexboost.timeout": 3.0}), cluster(2) as client:
-        thread, killed = interrupt(client, tmp_path / "begun", signal.SIGSTOP)
+        thread = interrupt(client, tmp_path / "begun", signal.SIGSTOP)
         with pytest.warns(UserWarning, match="has not answered for 3 seconds"):
             found = model(client, tmp_path / "begun", **more).fit(*arrays(rows))
         thread.join()
@@ -131,7 +128,7 @@ def test_data_that_is_only_there_once(rows, tmp_path):
         pick = dask.delayed(lambda both, k: both[k])
         inputs = [da.from_delayed(pick(block, 0), (150, 3), float) for block in blocks]
         targets = [da.from_delayed(pick(block, 1), (150,), float) for block in blocks]
-        thread, _ = interrupt(client, tmp_path / "begun", signal.SIGKILL)
+        thread = interrupt(client, tmp_path / "begun", signal.SIGKILL)
         fit = model(client, tmp_path / "begun").fit
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -212,7 +209,7 @@ def test_the_scheduler_is_lost(rows, tmp_path):
 
             thread = threading.Thread(target=stop)
             thread.start()
-            with pytest.raises(RuntimeError, match="the connection to the scheduler .* was lost"):
+            with pytest.raises(RuntimeError, match=r"the connection to the scheduler .* was lost"):
                 model(client, tmp_path / "begun", n_rounds=1000).fit(*arrays(rows))
             thread.join()
             client.close(timeout=1)
