@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -27,7 +28,7 @@ class ThreadCommunicator(Communicator):
         assert len(parts) == self.size
         self.n_calls += 1
         self.n_messages += self.size - 1
-        self.meeting.sent[self.rank] = self.n_calls, self.stamp, parts
+        self.meeting.sent[self.rank] = self.n_calls, self.stamp, copy.deepcopy(parts)  # as others get them
         self.meeting.barrier.wait()
         found = list(self.meeting.sent)
         self.meeting.barrier.wait()
