@@ -118,8 +118,20 @@ def docstring_as_rst(app, what, name, obj, options, lines):
             lines[i] = re.sub(r"\bdocs/([\w/-]+)\.md\b", r":doc:`/\1`", "`".join(parts))
 
 
+def find_name(app, env, node, content):
+    """Let `Tree` in a docstring of another module lead to its page, if there is one object of this name."""
+    if node["refdomain"] == "py" and node["reftype"] == "obj":
+        python = env.domains["py"]
+        found = {name for name in python.objects if name.rsplit(".", 1)[-1] == node["reftarget"]}
+        if len(found) == 1:
+            where = node["refdoc"]
+            return python.resolve_xref(env, where, app.builder, "obj", found.pop(), node, content)
+    return None
+
+
 def setup(app):
     """Connect the functions above to what Sphinx reads."""
     app.connect("source-read", link_pages)
     app.connect("include-read", lambda app, path, where, source: link_pages(app, where, source))
+    app.connect("missing-reference", find_name)
     app.connect("autodoc-process-docstring", docstring_as_rst, priority=100)
