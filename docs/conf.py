@@ -55,7 +55,6 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
     "filename_pattern": rf"/plot_(?!{'|'.join(missing)})" if missing else "/plot_",
-    "ignore_pattern": r"style\.py$",
     "within_subsection_order": "FileNameSortKey",
     "abort_on_example_error": False,
     "download_all_examples": False,

@@ -2,8 +2,8 @@
 Categories with many levels
 ===========================
 
-Columns such as shops, postcodes or products have hundreds of levels with few rows each.  They become a statistic of the
-target in which no row sees its own, so there is nothing to encode by hand.
+Columns such as shops, postcodes or products have hundreds of levels with few rows each.  They become a
+statistic of the target in which no row sees its own, so there is nothing to encode by hand.
 """
 
 # %%
@@ -68,7 +68,9 @@ print(f"prediction for a shop never seen: {ways['convexboost, as it is'].predict
 fig, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
 place = np.arange(len(ROWS_PER_SHOP))
 for k, (name, colour) in enumerate(zip(ways, ("C0", "C1", "C2"), strict=True)):
-    bars = ax.bar(place + 0.27 * (k - 1), r2[name], 0.25, color=colour, label=name.removeprefix("convexboost, "))
+    bars = ax.bar(
+        place + 0.27 * (k - 1), r2[name], 0.25, color=colour, label=name.removeprefix("convexboost, ")
+    )
     ax.bar_label(bars, fmt="%.2f", padding=2)
 ax.set_xticks(place, [f"{rows} rows per shop" for rows in ROWS_PER_SHOP])
 ax.set(ylabel="R² on new rows", ylim=(0, 1))

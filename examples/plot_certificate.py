@@ -2,15 +2,15 @@
 How far from the optimum?
 =========================
 
-A training curve that is flat may be done or stuck.  A certificate tells: it is a proven lower bound on the objective of
-every model of this kind, so the gap to it is how much more training can gain at most.
+A training curve that is flat may be done or stuck.  A certificate tells: it is a proven lower bound on the
+objective of every model of this kind, so the gap to it is how much more training can gain at most.
 """
 
 # %%
 # Training with a certificate
 # ---------------------------
-# The absolute error has kinks, so gradients do not vanish at the optimum and cannot tell when to stop.  The bound needs
-# a strongly convex objective, hence a small ``l2``, and it is tightest for stumps.
+# The absolute error has kinks, so gradients do not vanish at the optimum and cannot tell when to stop.  The
+# bound needs a strongly convex objective, hence a small ``l2``, and it is tightest for stumps.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -22,7 +22,9 @@ from convexboost.learners import Stump
 plt.style.use(["seaborn-v0_8-whitegrid", "seaborn-v0_8-notebook", "tableau-colorblind10"])
 
 X, y = load_diabetes(return_X_y=True)
-model = ConvexBoostRegressor("absolute", Stump(max_bins=32), l2=0.02, n_rounds=2000, certificate=True).fit(X, y)
+model = ConvexBoostRegressor("absolute", Stump(max_bins=32), l2=0.02, n_rounds=2000, certificate=True).fit(
+    X, y
+)
 print(model.certificate_)
 
 # %%
@@ -60,7 +62,9 @@ ax.annotate(
     ha="center",
     color="C0",
 )
-ax.set(xscale="log", xlim=(20, rounds[-1]), ylim=(45, 65), xlabel="round", ylabel="mean absolute error + penalty")
+ax.set(
+    xscale="log", xlim=(20, rounds[-1]), ylim=(45, 65), xlabel="round", ylabel="mean absolute error + penalty"
+)
 ax.legend(loc="upper right")
 ax.set_title(
     f"After {rounds[-1]} rounds no model of this kind can be better by more than {share:.1f} %",

@@ -2,8 +2,8 @@
 Why this prediction?
 ====================
 
-Every score is split up exactly by features: Shapley values, for trees too.  One row shows why it got its score, all rows
-together show what matters.
+Every score is split up exactly by features: Shapley values, for trees too.  One row shows why it got its
+score, all rows together show what matters.
 """
 
 # %%
@@ -35,11 +35,12 @@ score = model.decision_function(X_new)
 print("largest difference between sum and score:", f"{np.abs(contributions.sum(axis=1) - score).max():.1e}")
 doubtful = int(np.argmin(np.abs(score)))
 chance = model.predict_proba(X_new.iloc[[doubtful]])[0, 1]
-print(f"the most doubtful row: probability {chance:.2f} of being benign, in truth {'benign' if y_new.iloc[doubtful] else 'malignant'}")
+kind = "benign" if y_new.iloc[doubtful] else "malignant"
+print(f"the most doubtful row: probability {chance:.2f} of being benign; in truth it is {kind}")
 
 # %%
-# Left: each dot is a new row; its place is the contribution, its colour the value of the feature.  Right: the most doubtful
-# row, from the mean at the bottom to its score on top.
+# Left: each dot is a new row; its place is the contribution, its colour the value of the feature.  Right: the
+# most doubtful row, from the mean at the bottom to its score on top.
 
 rng = np.random.default_rng(0)
 order = np.argsort(np.abs(contributions[:, :-1]).mean(axis=0))[::-1][:8]
@@ -62,5 +63,8 @@ ContributionDisplay.from_estimator(model, X_new, row=doubtful, max_features=7, a
 right.set(title="the most doubtful row", xlabel="log-odds of benign")
 for ax in (left, right):
     ax.grid(visible=False, axis="y")
-fig.suptitle(f"“{X.columns[order[0]]}” moves predictions most; every score is the sum of its contributions", weight="bold")
+fig.suptitle(
+    f"“{X.columns[order[0]]}” moves predictions most; every score is the sum of its contributions",
+    weight="bold",
+)
 plt.show()

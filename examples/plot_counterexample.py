@@ -2,15 +2,16 @@
 Where ordinary boosting fails
 =============================
 
-Two points, one weak learner for each, and the loss 5 \\|f₁\\| + \\|f₂\\|: ordinary gradient boosting never touches the second
-point.  Grubb and Bagnell (2011) keep what a projection leaves over, and reach the optimum.
+Two points, one weak learner for each, and the loss 5 \\|f₁\\| + \\|f₂\\|: ordinary gradient boosting never
+touches the second point.  Grubb and Bagnell (2011) keep what a projection leaves over, and reach the optimum.
 """
 
 # %%
 # The problem
 # -----------
-# Ordinary boosting projects the subgradient on the weak learner that fits it best.  Here that is always the first one,
-# because its slope is five times as steep, on either side of the kink.  The step sizes do not matter.
+# Ordinary boosting projects the subgradient on the weak learner that fits it best.  Here that is always the
+# first one, because its slope is five times as steep, on either side of the kink.  The step sizes do not
+# matter.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -32,8 +33,8 @@ class Slopes:
 
 
 # %%
-# Below the estimators there is a small interface for experiments: a loss bound to targets, a set of hypotheses, and
-# ``boost``.
+# Below the estimators there is a small interface for experiments: a loss bound to targets, a set of
+# hypotheses, and ``boost``.
 
 space = FunctionSpace.of(2)
 weak_learners = FiniteSet(np.eye(2)[:, :, None], space)
@@ -50,8 +51,9 @@ for algorithm in ("naive", "repeated", "residual"):
     )
     rows = np.arange(2)
     paths[algorithm] = np.array([np.ones((2, 1)), *result.path.staged_predict(rows)])[:, :, 0]
-    objective[algorithm] = paths[algorithm].__abs__() @ SLOPES
-    print(f"{algorithm:>9}: ends at f = {np.round(paths[algorithm][-1], 3)}, lowest loss {objective[algorithm].min():.3f}")
+    objective[algorithm] = np.abs(paths[algorithm]) @ SLOPES
+    end = np.round(paths[algorithm][-1], 3)
+    print(f"{algorithm:>9}: ends at f = {end}, lowest loss {objective[algorithm].min():.3f}")
 
 # %%
 # All three start at (1, 1); the optimum is at (0, 0).
@@ -69,7 +71,7 @@ for ax, (algorithm, path) in zip(axes, paths.items(), strict=True):
 axes[0].set_ylabel("f₂")
 stuck = objective["naive"].min()
 fig.suptitle(
-    f"Naive boosting stays above a loss of {stuck:.1f} for ever; repeated and residual projections reach the optimum",
+    f"Naive boosting never gets below a loss of {stuck:.1f}; repeated and residual projections reach 0",
     weight="bold",
 )
 plt.show()

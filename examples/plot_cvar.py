@@ -2,15 +2,16 @@
 When the worst errors are what counts
 =====================================
 
-``CVaR("absolute", 0.9)`` minimises the mean of the largest tenth of the errors.  It helps a simple model, which has to
-choose where to be wrong; it does not help a model that can be right everywhere.
+``CVaR("absolute", 0.9)`` minimises the mean of the largest tenth of the errors.  It helps a simple model,
+which has to choose where to be wrong; it does not help a model that can be right everywhere.
 """
 
 # %%
 # A model that people can read
 # ----------------------------
-# Bicycle rentals: on working days there are two rush hours, on days off one long afternoon.  The model is a sum of two
-# curves, one of the hour and one of the kind of day, so it cannot say that rush hours belong to working days only.
+# Bicycle rentals: on working days there are two rush hours, on days off one long afternoon.  The model is a
+# sum of two curves, one of the hour and one of the kind of day, so it cannot say that rush hours belong to
+# working days only.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -57,9 +58,9 @@ for (learner, name), sizes in errors.items():
     print(f"{learner:>8}, {name:>14}: mean error {sizes.mean():5.1f}, worst tenth {tail[learner, name]:5.1f}")
 
 # %%
-# CVaR gives up some precision everywhere to avoid the disasters on days off.  What is best depends on what errors cost.
-# Trees need not choose: all their errors are small, and CVaR, which learns from a tenth of the rows at a time, has no
-# advantage left.
+# CVaR gives up some precision everywhere to avoid the disasters on days off.  What is best depends on what
+# errors cost. Trees need not choose: all their errors are small, and CVaR, which learns from a tenth of the
+# rows at a time, has no advantage left.
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4.3), layout="constrained")
 hour = np.linspace(0, 24, 289)
@@ -70,7 +71,13 @@ share = 100 * (np.arange(len(y_new)) + 0.5) / len(y_new)
 for name, (_, colour) in LOSSES.items():
     left.plot(hour, models["additive", name].predict(day_off), color=colour, lw=2.5)
     right.plot(share, errors["additive", name], color=colour, lw=2.5, label=name)
-left.set(xlabel="hour", ylabel="bicycles", xlim=(0, 24), xticks=range(0, 25, 6), title="days off: new rows and three models")
+left.set(
+    xlabel="hour",
+    ylabel="bicycles",
+    xlim=(0, 24),
+    xticks=range(0, 25, 6),
+    title="days off: new rows and three models",
+)
 right.axvspan(90, 100, color="C2", alpha=0.25, lw=0)
 right.set(xlabel="new rows, smallest error first (%)", ylabel="absolute error", xlim=(0, 100), ylim=(0, None))
 right.set_title("all days; shaded: the worst tenth")

@@ -2,8 +2,8 @@
 What is wrong with this fit?
 ============================
 
-``diagnose`` reads a finished run and says in sentences what is wrong and what to do about it.  Three fits with mistakes, and
-one without.
+``diagnose`` reads a finished run and says in sentences what is wrong and what to do about it.  Three fits
+with mistakes, and one without.
 """
 
 # %%
@@ -22,11 +22,19 @@ X, y = load_diabetes(return_X_y=True)
 X, X_new, y, y_new = train_test_split(X, y, test_size=0.4, random_state=0)
 one_run = {"n_rounds": 300, "early_stopping": False}
 fits = {
-    "naive, constant steps": ConvexBoostRegressor("absolute", "stump", "naive", step="constant:30", **one_run),
+    "naive, constant steps": ConvexBoostRegressor(
+        "absolute", "stump", "naive", step="constant:30", **one_run
+    ),
     "steps too small": ConvexBoostRegressor("absolute", "stump", "naive", step="constant:0.05", **one_run),
     "no early stopping": ConvexBoostRegressor("absolute", output="last", **one_run),
     "default": ConvexBoostRegressor("absolute", random_state=0),
 }
+
+# %%
+# The findings
+# ------------
+# Rows that were not trained on let ``diagnose`` check for overfitting, too.
+
 found = {}
 for name, model in fits.items():
     found[name] = model.fit(X, y, eval_set={"new": (X_new, y_new)}).diagnose(X_new, y_new)
@@ -45,5 +53,5 @@ for ax, (name, model) in zip(axes, fits.items(), strict=True):
 axes[0].set_ylabel("mean absolute error")
 axes[0].legend()
 named = sum(bool(report.rules) for report in found.values())
-fig.suptitle(f"`diagnose` has warnings for {named} of these {len(fits)} fits", weight="bold")
+fig.suptitle(f"diagnose() has warnings for {named} of these {len(fits)} fits", weight="bold")
 plt.show()

@@ -2,8 +2,8 @@
 When to stop
 ============
 
-By default three members train side by side, each without a third of the rows, and these rows decide when to stop.
-No row is lost to validation, and there is no number of rounds to choose.
+By default three members train side by side, each without a third of the rows, and these rows decide when to
+stop. No row is lost to validation, and there is no number of rounds to choose.
 """
 
 # %%
@@ -47,9 +47,9 @@ print(f"error on new rows: {at_stop:.1f} where it stopped, {new_stopped.min():.1
 print(f"error on new rows after {len(new_all) - 1} rounds: {at_end:.1f}")
 
 # %%
-# The folds (dashed) say when to stop; the training error would never have told.  They may miss the best round on new
-# rows by a few, at little cost.  The three members have another gain: their mean is better than a single run in every
-# round from the turn on.
+# The folds (dashed) say when to stop; the training error would never have told.  They may miss the best round
+# on new rows by a few, at little cost.  The three members have another gain: their mean is better than a
+# single run in every round from the turn on.
 
 fig, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
 ax.plot(error(all_rounds.history_["objective"]), color="C2", label="training rows, no early stopping")
@@ -67,7 +67,7 @@ ax.annotate(
 ax.set(xlabel="round", ylabel="root mean squared error", xlim=(0, len(new_all) - 1))
 ax.legend(loc="center right")
 ax.set_title(
-    f"Where it stops, the error on new rows is {at_stop:.1f}; after {len(new_all) - 1} rounds it is {at_end:.1f}",
+    f"Error on new rows: {at_stop:.1f} where it stops, {at_end:.1f} after {len(new_all) - 1} rounds",
     loc="left",
     weight="bold",
 )

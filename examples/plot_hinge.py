@@ -2,8 +2,8 @@
 Softmax or multiclass hinge
 ===========================
 
-Softmax models probabilities; the multiclass hinge only asks that the right class wins by a margin.  Rows that are
-beyond the margin have no influence any more, which leaves a few rows that decide.
+Softmax models probabilities; the multiclass hinge only asks that the right class wins by a margin.  Rows that
+are beyond the margin have no influence any more, which leaves a few rows that decide.
 """
 
 # %%
@@ -27,19 +27,19 @@ X, y = iris.data[:, 2:], iris.target
 # %%
 # Two losses, the same learner
 # ----------------------------
-# Small networks give smooth borders.  Accuracy is measured on rows that were not trained on, in five folds.
+# Small networks give smooth borders.  Accuracy is measured on rows that were not trained on, in three folds.
 
 models = {
     "softmax": ConvexBoostClassifier("softmax", "network", random_state=0),
     "multiclass hinge": ConvexBoostClassifier("multiclass_hinge", "network", random_state=0),
 }
-accuracy = {name: 100 * cross_val_score(model, X, y, cv=5).mean() for name, model in models.items()}
+accuracy = {name: 100 * cross_val_score(model, X, y, cv=3).mean() for name, model in models.items()}
 for name, value in accuracy.items():
     print(f"{name}: {value:.1f} % right in cross-validation")
 
 # %%
-# The margin of a row is the score of its class minus the best score of another class.  The hinge is zero, with slope
-# zero, from margin one on.
+# The margin of a row is the score of its class minus the best score of another class.  The hinge is zero,
+# with slope zero, from margin one on.
 
 models = {name: model.fit(X, y) for name, model in models.items()}
 
@@ -62,7 +62,9 @@ print("can give probabilities:", {name: hasattr(model, "predict_proba") for name
 
 colours = ["C0", "C1", "C3"]
 left_low, left_high = X.min(axis=0) - 0.4, X.max(axis=0) + 0.4
-grid_x, grid_y = np.meshgrid(np.linspace(left_low[0], left_high[0], 301), np.linspace(left_low[1], left_high[1], 201))
+grid_x, grid_y = np.meshgrid(
+    np.linspace(left_low[0], left_high[0], 301), np.linspace(left_low[1], left_high[1], 201)
+)
 grid = np.column_stack([grid_x.ravel(), grid_y.ravel()])
 fig, axes = plt.subplots(1, 2, figsize=(9.5, 4.4), layout="constrained", sharey=True)
 for ax, (name, model) in zip(axes, models.items(), strict=True):
@@ -71,7 +73,14 @@ for ax, (name, model) in zip(axes, models.items(), strict=True):
     strength = 0.6 * np.clip((sure - 0.34) / 0.66, 0, 1).reshape(grid_x.shape)
     extent = (left_low[0], left_high[0], left_low[1], left_high[1])
     ax.imshow(
-        regions, extent=extent, origin="lower", aspect="auto", cmap=ListedColormap(colours), alpha=strength, vmin=0, vmax=2
+        regions,
+        extent=extent,
+        origin="lower",
+        aspect="auto",
+        cmap=ListedColormap(colours),
+        alpha=strength,
+        vmin=0,
+        vmax=2,
     )
     for k, species in enumerate(iris.target_names):
         size = np.where(matters[name], 55, 12) if name != "softmax" else 25

@@ -2,8 +2,8 @@
 Many outputs at once: completing digits
 =======================================
 
-Given the upper half of a handwritten digit, predict the 32 pixels below.  One model has all outputs, and its trees
-choose splits that help all of them.
+Given the upper half of a handwritten digit, predict the 32 pixels below.  One model has all outputs, and its
+trees choose splits that help all of them.
 """
 
 # %%
@@ -43,7 +43,9 @@ for name, model in models.items():
     error[name] = np.sqrt(np.mean((completed[name] - Y_new) ** 2))
     print(f"{name:>20}: root mean squared error {error[name]:.2f} (pixels go from 0 to 16)")
 boosted = models["convexboost"]
-print(f"convexboost: {boosted.best_round_} rounds, {boosted.n_members_} trees of {Y.shape[1]} outputs in each")
+print(
+    f"convexboost: {boosted.best_round_} rounds, {boosted.n_members_} trees of {Y.shape[1]} outputs in each"
+)
 
 # %%
 # The first new row of each digit.  The half above the line is given.

@@ -2,8 +2,8 @@
 Which weak learner?
 ===================
 
-The weak learner decides what shapes a model can have: sums of curves, boxes, or smooth bumps.  The loss and all other
-settings are the same in every picture.
+The weak learner decides what shapes a model can have: sums of curves, boxes, or smooth bumps.  The loss and
+all other settings are the same in every picture.
 """
 
 # %%
@@ -34,8 +34,8 @@ X_new, y_new = spiral(5000, seed=1)
 # %%
 # Four learners
 # -------------
-# - ``"stump"`` adds one split of one column per round, and ``"additive"`` a function of every column at once: both
-#   are sums of curves, which people can read, and blind to interactions.
+# - ``"stump"`` adds one split of one column per round, and ``"additive"`` a function of every column at once:
+#   both are sums of curves, which people can read, and blind to interactions.
 # - ``"tree"``, the default, makes boxes.
 # - ``"network"`` has one small hidden layer, for smooth borders.
 #

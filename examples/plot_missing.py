@@ -2,15 +2,15 @@
 Missing values without imputation
 =================================
 
-Trees send missing values to the side where they fit best, split by split.  When it means something that a value is missing,
-the model can use that, while filling in the mean hides it.
+Trees send missing values to the side where they fit best, split by split.  When it means something that a
+value is missing, the model can use that, while filling in the mean hides it.
 """
 
 # %%
 # Values that go missing
 # ----------------------
-# The diabetes data, with holes in the three most important columns: first at random, then where the value is high, as when a
-# lab result beyond the range of the instrument is not recorded.
+# The diabetes data, with holes in the three most important columns: first at random, then where the value is
+# high, as when a lab result beyond the range of the instrument is not recorded.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -33,7 +33,11 @@ def holes(share, where):
     holed = X.copy()
     for column in IMPORTANT:
         values = X[:, column]
-        missing = rng.uniform(size=len(X)) < share if where == "at random" else values > np.quantile(values, 1 - share)
+        missing = (
+            rng.uniform(size=len(X)) < share
+            if where == "at random"
+            else values > np.quantile(values, 1 - share)
+        )
         holed[missing, column] = np.nan
     return holed
 
@@ -52,23 +56,42 @@ folds = RepeatedKFold(n_splits=5, n_repeats=1, random_state=0)
 r2 = {}
 for where in ("at random", "where values are high"):
     for name, model in ways.items():
-        r2[where, name] = [cross_val_score(model, holes(share, where), y, cv=folds).mean() for share in SHARES]
+        r2[where, name] = [
+            cross_val_score(model, holes(share, where), y, cv=folds).mean() for share in SHARES
+        ]
         print(f"{where}, {name}: R²", *(f"{value:.3f}" for value in r2[where, name]))
 
 # %%
-# At random, it makes little difference.  Where values are missing because they are high, that they are missing says
-# something, and the model keeps it.  (A tree can find rows with exactly the mean, too, but that takes two splits.)
+# At random, it makes little difference.  Where values are missing because they are high, that they are
+# missing says something, and the model keeps it.  (A tree can find rows with exactly the mean, too, but that
+# takes two splits.)
 
 fig, axes = plt.subplots(1, 2, figsize=(9.5, 4.2), layout="constrained", sharey=True)
 for ax, where in zip(axes, ("at random", "where values are high"), strict=True):
-    for (name, marker), colour in zip({"missing values as they are": "o", "mean filled in": "s"}.items(), ("C0", "C1"), strict=True):
-        ax.plot([100 * share for share in SHARES], r2[where, name], marker=marker, ms=8, color=colour, lw=2.4, label=name)
-    ax.set(xlabel="missing in three columns (%)", title=f"missing {where}", ylim=(0.3, 0.5), xticks=[0, 15, 30, 45])
+    for (name, marker), colour in zip(
+        {"missing values as they are": "o", "mean filled in": "s"}.items(), ("C0", "C1"), strict=True
+    ):
+        ax.plot(
+            [100 * share for share in SHARES],
+            r2[where, name],
+            marker=marker,
+            ms=8,
+            color=colour,
+            lw=2.4,
+            label=name,
+        )
+    ax.set(
+        xlabel="missing in three columns (%)",
+        title=f"missing {where}",
+        ylim=(0.3, 0.5),
+        xticks=[0, 15, 30, 45],
+    )
 axes[0].set_ylabel("R² in cross-validation")
 axes[0].legend(loc="lower left")
 kept, filled = (np.array(r2["where values are high", name]) for name in ways)
 fig.suptitle(
-    f"Where values are missing because they are high, filling in the mean costs up to {(kept - filled).max():.2f} of R²",
+    "Where values are missing because they are high, "
+    f"filling in the mean costs up to {(kept - filled).max():.2f} of R²",
     weight="bold",
 )
 plt.show()

@@ -2,8 +2,8 @@
 Curves that may only rise
 =========================
 
-A higher dose must not lower the predicted effect, whatever noise the data have.  ``monotone_constraints`` keeps a column
-monotone in every tree.
+A higher dose must not lower the predicted effect, whatever noise the data have.  ``monotone_constraints``
+keeps a column monotone in every tree.
 """
 
 # %%
@@ -50,20 +50,23 @@ models = {
 # %%
 # What would another dose do?
 # ---------------------------
-# For each of 200 new patients, the predicted effect of every dose.  A curve is wrong if it falls anywhere by 0.1 or more.
+# For each of 200 new patients, the predicted effect of every dose.  A curve is wrong if it falls anywhere by
+# 0.1 or more.
 
 doses = np.linspace(0, 4, 81)
 curves, wrong = {}, {}
 for name, model in models.items():
-    what_if = pd.DataFrame({"dose": np.tile(doses, 200), "weight": np.repeat(X_new["weight"][:200].to_numpy(), 81)})
+    what_if = pd.DataFrame(
+        {"dose": np.tile(doses, 200), "weight": np.repeat(X_new["weight"][:200].to_numpy(), 81)}
+    )
     curves[name] = model.predict(what_if).reshape(200, 81)
     wrong[name] = int((np.maximum.accumulate(curves[name], axis=1) - curves[name] >= 0.1).any(axis=1).sum())
     distance = np.sqrt(np.mean((model.predict(X_new) - truth(X_new)) ** 2))
     print(f"{name}: {wrong[name]} of 200 curves fall; distance from the truth {distance:.3f} on new rows")
 
 # %%
-# The constraint is a promise: nobody is told that more helps less.  It is no cure for noise, as the distances show; with
-# other rows it gains a little or loses a little.
+# The constraint is a promise: nobody is told that more helps less.  It is no cure for noise, as the distances
+# show; with other rows it gains a little or loses a little.
 
 fig, axes = plt.subplots(1, 2, figsize=(9.5, 4.2), layout="constrained", sharey=True)
 for ax, (name, found), colour in zip(axes, curves.items(), ("C1", "C0"), strict=True):
@@ -71,5 +74,8 @@ for ax, (name, found), colour in zip(axes, curves.items(), ("C1", "C0"), strict=
     ax.set(xlabel="dose", title=f"{name}\n{wrong[name]} of 200 curves fall somewhere")
 axes[0].set_ylabel("predicted effect")
 free, constrained = wrong.values()
-fig.suptitle(f"Without the constraint a higher dose predicts less for {free} of 200 patients; with it, for {constrained}", weight="bold")
+fig.suptitle(
+    f"Where a higher dose predicts less: {free} of 200 patients, with the constraint {constrained}",
+    weight="bold",
+)
 plt.show()

@@ -2,15 +2,16 @@
 Your own loss in five lines
 ===========================
 
-A shop orders goods: what is missing costs ever more, what is left over costs a fixed price each.  A loss is a value
-and a subgradient, so a model can be trained on that cost itself, kink included.
+A shop orders goods: what is missing costs ever more, what is left over costs a fixed price each.  A loss is a
+value and a subgradient, so a model can be trained on that cost itself, kink included.
 """
 
 # %%
 # The cost
 # --------
-# ``F`` holds the scores, one column per output, and ``y`` the targets.  ``evaluate`` returns a loss for each row and
-# the subgradient.  There are no second derivatives, and at the kink any slope between the two will do.
+# ``F`` holds the scores, one column per output, and ``y`` the targets.  ``evaluate`` returns a loss for each
+# row and the subgradient.  There are no second derivatives, and at the kink any slope between the two will
+# do.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -28,12 +29,13 @@ class Shortage:
     def evaluate(self, F, y):
         missing, left_over = np.maximum(y - F, 0), np.maximum(F - y, 0)
         cost = 0.5 * missing**2 + 0.5 * left_over
-        return cost.sum(axis=1), np.where(F > y, 0.5, -missing)
+        return cost.sum(axis=1), np.where(left_over > 0, 0.5, -missing)
 
 
 # %%
-# ``check_loss`` tries the loss out before you train with it: is it convex, does the gradient fit the value?  The data
-# are scikit-learn's Friedman problem, with demand that is sometimes much higher, for some goods more than for others.
+# ``check_loss`` tries the loss out before you train with it: is it convex, does the gradient fit the value?
+# The data are scikit-learn's Friedman problem, with demand that is sometimes much higher, for some goods more
+# than for others.
 
 X, y = make_friedman1(4000, random_state=0)
 y += np.random.default_rng(0).exponential(10 * X[:, 5])
@@ -43,8 +45,9 @@ print(check_loss(Shortage(), y))
 # %%
 # Three models, one of which knows the cost
 # -----------------------------------------
-# All three have default settings.  Two are trained on the usual losses and know nothing of the cost.  Adding a safety
-# margin to all predictions is the usual remedy, so the best one for the squared error takes part, too.
+# All three have default settings.  Two are trained on the usual losses and know nothing of the cost.  Adding
+# a safety margin to all predictions is the usual remedy, so the best one for the squared error takes part,
+# too.
 
 LOSSES = {"absolute error": "absolute", "squared error": "half_squared", "the cost itself": Shortage()}
 cost_of = {}
@@ -73,8 +76,12 @@ fig, (left, right) = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
 error = np.linspace(-4, 6, 401)
 left.plot(error, np.abs(error), color="C2", label="absolute error")
 left.plot(error, 0.5 * error**2, color="C1", label="squared error")
-left.plot(error, Shortage().evaluate(error[:, None], np.zeros((401, 1)))[0], color="C0", lw=3, label="the cost")
-left.set(xlabel="← missing   ordered − wanted   left over →", ylabel="loss of a row", ylim=(0, 8), xlim=(-4, 6))
+left.plot(
+    error, Shortage().evaluate(error[:, None], np.zeros((401, 1)))[0], color="C0", lw=3, label="the cost"
+)
+left.set(
+    xlabel="← missing   ordered − wanted   left over →", ylabel="loss of a row", ylim=(0, 8), xlim=(-4, 6)
+)
 left.legend(loc="upper center")
 
 names = ["absolute error", "squared error", "squared error\nplus a margin", "the cost itself"]
@@ -82,6 +89,7 @@ bars = right.barh(names[::-1], [cost_of[name] for name in names[::-1]], color=["
 right.bar_label(bars, fmt=" %.2f")
 right.set(xlabel="mean cost on new rows", xlim=(0, 1.15 * max(cost_of.values())))
 right.grid(visible=False, axis="y")
+
 
 def saved(name):
     """Return how many per cent cheaper the model is that was trained on the cost."""

@@ -2,14 +2,15 @@
 Learning what terrain costs from paths
 ======================================
 
-Someone shows paths through a landscape; maximum margin planning finds costs for which these paths are cheapest.  The loss
-compares whole paths, so a planner is called in every round.
+Someone shows paths through a landscape; maximum margin planning finds costs for which these paths are
+cheapest.  The loss compares whole paths, so a planner is called in every round.
 """
 
 # %%
 # A landscape
 # -----------
-# Meadow, woods and water, made from smoothed noise.  The features of a cell are its type and how far it is to the others.
+# Meadow, woods and water, made from smoothed noise.  The features of a cell are its type and how far it is to
+# the others.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -31,7 +32,7 @@ def landscape(seed, size=36):
 
 
 def hidden_cost(map):
-    """Return the costs that the guide has in mind: water is bad, and it is best to walk along the edge of the woods."""
+    """Return what the guide has in mind: avoid water, and walk along the edge of the woods."""
     ground = 1.0 + 9.0 * map.layer("is W") + 3.0 * map.layer("is T")
     return ground + np.minimum(map.layer("to T"), 6.0)
 
@@ -39,8 +40,9 @@ def hidden_cost(map):
 # %%
 # Demonstrations, and learning
 # ----------------------------
-# The learner sees features and paths, never the costs.  Paths go from left to right, one cell in each column; among these
-# the planner finds the cheapest for any costs, as the theory asks.  One landscape is kept for the test.
+# The learner sees features and paths, never the costs.  Paths go from left to right, one cell in each column;
+# among these the planner finds the cheapest for any costs, as the theory asks.  One landscape is kept for the
+# test.
 
 planner = Monotone()
 rng = np.random.default_rng(0)
@@ -54,7 +56,8 @@ model = MaxMarginPlanner(planner, n_rounds=60, softness=3.0, random_state=0).fit
 # %%
 # On the new landscape
 # --------------------
-# Agreement is the share of the demonstrated cells that the planned path visits.  Before learning, all cells cost the same.
+# Agreement is the share of the demonstrated cells that the planned path visits.  Before learning, all cells
+# cost the same.
 
 new = maps[6]
 
@@ -84,8 +87,7 @@ image = right.imshow(model.costs(new), cmap="cividis")
 right.set(xticks=[], yticks=[], title="learned costs")
 fig.colorbar(image, ax=right, shrink=0.8)
 fig.suptitle(
-    f"Learned from {sum(len(paths) for paths in shown[:6])} paths: {excess(after):.0f} % above the cheapest hidden cost, "
-    f"before learning {excess(before):.0f} %",
+    f"On new ground paths cost {excess(after):.0f} % more than the best, {excess(before):.0f} % before learning",
     weight="bold",
 )
 plt.show()

@@ -2,14 +2,15 @@
 Counts and exposure
 ===================
 
-Claims of insurance contracts are counts, and a contract of three months has fewer than one of a year.  The Poisson loss
-with the logarithm of the exposure in its ``offset`` models the yearly rate.
+Claims of insurance contracts are counts, and a contract of three months has fewer than one of a year.  The
+Poisson loss with the logarithm of the exposure in its ``offset`` models the yearly rate.
 """
 
 # %%
 # Contracts
 # ---------
-# Made-up contracts with a known yearly rate: high for young drivers with strong cars, and different by region.
+# Made-up contracts with a known yearly rate: high for young drivers with strong cars, and different by
+# region.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -24,9 +25,12 @@ rng = np.random.default_rng(0)
 n_rows = 60_000
 X = pd.DataFrame({"age": rng.uniform(18, 80, n_rows), "power": rng.uniform(40, 200, n_rows)})
 X["region"] = pd.Categorical(rng.choice(["north", "south", "east", "west"], n_rows))
-true_rate = 0.15 * np.exp(
-    1.2 * (X["age"] < 26) + 0.8 * (X["age"] < 30) * (X["power"] > 120) + 0.5 * (X["region"] == "south")
-).to_numpy()
+true_rate = (
+    0.15
+    * np.exp(
+        1.2 * (X["age"] < 26) + 0.8 * (X["age"] < 30) * (X["power"] > 120) + 0.5 * (X["region"] == "south")
+    ).to_numpy()
+)
 exposure = np.exp(rng.uniform(np.log(0.02), 0.0, n_rows))
 claims = rng.poisson(true_rate * exposure)
 train, new = np.arange(n_rows) < n_rows // 2, np.arange(n_rows) >= n_rows // 2
@@ -35,9 +39,9 @@ print(f"{claims.sum()} claims; {100 * np.mean(claims == 0):.0f} % of the contrac
 # %%
 # A model of the yearly rate
 # --------------------------
-# The offset is the score to start from: the logarithm of the claims to expect at the mean rate.  The model learns a factor
-# on top of it, and that is what ``predict`` returns.  For comparison, a model with the squared error of claims per year:
-# a contract of a week with one claim looks like a disaster to it.
+# The offset is the score to start from: the logarithm of the claims to expect at the mean rate.  The model
+# learns a factor on top of it, and that is what ``predict`` returns.  For comparison, a model with the
+# squared error of claims per year: a contract of a week with one claim looks like a disaster to it.
 
 mean_rate = claims[train].sum() / exposure[train].sum()
 poisson = ConvexBoostRegressor("poisson", random_state=0)
@@ -55,7 +59,8 @@ for name, rate in rates.items():
     )
 
 # %%
-# New contracts in ten groups, from the lowest to the highest predicted rate: are there as many claims as predicted?
+# New contracts in ten groups, from the lowest to the highest predicted rate: are there as many claims as
+# predicted?
 
 rate = rates["Poisson loss with offset"]
 group = np.argsort(np.argsort(rate)) * 10 // len(rate)

@@ -2,9 +2,9 @@
 Three ways to use a weak learner
 ================================
 
-For a loss with kinks, fitting the subgradient once per round is not enough: what the weak learner misses may be what
-matters.  Repeated and residual projections (Grubb and Bagnell, 2011) converge to the best model, ordinary boosting need
-not.
+For a loss with kinks, fitting the subgradient once per round is not enough: what the weak learner misses may
+be what matters.  Repeated and residual projections (Grubb and Bagnell, 2011) converge to the best model,
+ordinary boosting need not.
 """
 
 # %%
@@ -14,7 +14,8 @@ not.
 #
 # - ``"naive"`` fits one stump to the subgradient in each round, as in ordinary gradient boosting;
 # - ``"repeated"`` fits t stumps in round t, each to what the last one left over;
-# - ``"residual"``, the default, fits one stump per round to the subgradient plus all that is left over so far.
+# - ``"residual"``, the default, fits one stump per round to the subgradient plus all that is left over so
+#   far.
 
 import matplotlib.pyplot as plt
 import numpy as np

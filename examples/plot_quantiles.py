@@ -2,15 +2,15 @@
 Prediction intervals from one model
 ===================================
 
-``loss="quantiles"`` trains all quantiles together, in one model, and they never cross.  Here the true quantiles
-are known, and new rows show how many of them the bands hold.
+``loss="quantiles"`` trains all quantiles together, in one model, and they never cross.  Here the true
+quantiles are known, and new rows show how many of them the bands hold.
 """
 
 # %%
 # Noise that grows
 # ----------------
-# One input, and noise that is skewed and grows to the right: a single standard error would be wrong everywhere.
-# Because the data are made up, the true quantile at any place is known.
+# One input, and noise that is skewed and grows to the right: a single standard error would be wrong
+# everywhere. Because the data are made up, the true quantile at any place is known.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -35,8 +35,8 @@ y, y_new = true_quantile(x, rng.uniform(size=3000)), true_quantile(x_new, rng.un
 # %%
 # Five quantiles, one fit
 # -----------------------
-# The model has an output for each level.  Trees with at least 100 rows in a leaf suit outer quantiles, which few rows
-# decide.  Early stopping is on by default, so there is no number of rounds to choose.
+# The model has an output for each level.  Trees with at least 100 rows in a leaf suit outer quantiles, which
+# few rows decide.  Early stopping is on by default, so there is no number of rounds to choose.
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 model = ConvexBoostRegressor(Quantiles(LEVELS), Tree(max_leaves=8, min_samples_leaf=100), random_state=0)
@@ -46,7 +46,8 @@ predicted = model.predict(x_new[:, None])
 # %%
 # Do the bands keep their promise?
 # --------------------------------
-# A band from the 5 % to the 95 % quantile should hold 90 % of new rows, overall and in each part of the range.
+# A band from the 5 % to the 95 % quantile should hold 90 % of new rows, overall and in each part of the
+# range.
 
 
 def share_inside(low, high, rows=slice(None)):
@@ -58,7 +59,9 @@ def share_inside(low, high, rows=slice(None)):
 print("new rows inside, overall:", f"{share_inside(0, 4):.1f} % and {share_inside(1, 3):.1f} %")
 for start in range(4):
     rows = (x_new >= start) & (x_new < start + 1)
-    print(f"  {start} <= x < {start + 1}: {share_inside(0, 4, rows):.1f} % and {share_inside(1, 3, rows):.1f} %")
+    print(
+        f"  {start} <= x < {start + 1}: {share_inside(0, 4, rows):.1f} % and {share_inside(1, 3, rows):.1f} %"
+    )
 crossed = (np.diff(predicted, axis=1) < 0).any(axis=1)
 print(f"rows in which quantiles cross: {crossed.sum()}")
 

@@ -2,15 +2,16 @@
 Ranking search results
 ======================
 
-``ConvexBoostRanker`` learns the order of the rows within each query.  Its loss, the pairwise hinge, bounds the number of
-pairs in the wrong order.
+``ConvexBoostRanker`` learns the order of the rows within each query.  Its loss, the pairwise hinge, bounds
+the number of pairs in the wrong order.
 """
 
 # %%
 # Queries
 # -------
-# Each query has 20 documents with grades 0, 1 and 2.  Queries differ in how good their documents are overall, which says
-# nothing about the order.  If the folder ``CONVEXBOOST_DATA`` holds the MQ2008 collection, that is used instead.
+# Each query has 20 documents with grades 0, 1 and 2.  Queries differ in how good their documents are overall,
+# which says nothing about the order.  If the folder ``CONVEXBOOST_DATA`` holds the MQ2008 collection, that is
+# used instead.
 
 import os
 
@@ -32,14 +33,18 @@ else:
     X = rng.normal(size=(len(qid), 10))
     worth = X[:, 0] + np.sin(2 * X[:, 1]) + 0.7 * rng.normal(size=len(qid))
     y = np.digitize(worth + 1.5 * rng.normal(size=300)[qid], [0.5, 1.5])
-    train, validation, test = ((X[rows], y[rows], qid[rows]) for rows in (qid % 5 < 3, qid % 5 == 3, qid % 5 == 4))
-print(f"{name}: {len(np.unique(train[2]))} training queries, {len(train[1])} rows, {train[0].shape[1]} features")
+    train, validation, test = (
+        (X[rows], y[rows], qid[rows]) for rows in (qid % 5 < 3, qid % 5 == 3, qid % 5 == 4)
+    )
+print(
+    f"{name}: {len(np.unique(train[2]))} training queries, {len(train[1])} rows, {train[0].shape[1]} features"
+)
 
 # %%
 # A ranker, and a regression of the grades
 # ----------------------------------------
-# Validation queries choose the number of rounds of both.  The regression has to explain why some queries have better
-# documents; the ranker compares documents of the same query only.
+# Validation queries choose the number of rounds of both.  The regression has to explain why some queries have
+# better documents; the ranker compares documents of the same query only.
 
 ranker = ConvexBoostRanker(random_state=0)
 ranker.fit(*train, X_val=validation[0], y_val=validation[1], qid_val=validation[2])
@@ -57,7 +62,9 @@ for kind, model in (("ranker", ranker), ("regression of the grades", regression)
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(9.5, 4.2), layout="constrained")
 for kind, model, colour in (("ranker", ranker, "C0"), ("regression of the grades", regression, "C1")):
-    staged = [(disagreement(y_test, s, qid_test), ndcg(y_test, s, qid_test)) for s in model.staged_predict(X_test)]
+    staged = [
+        (disagreement(y_test, s, qid_test), ndcg(y_test, s, qid_test)) for s in model.staged_predict(X_test)
+    ]
     pairs, gains = np.array(staged).T
     rounds = np.arange(1, len(pairs) + 1)
     left.plot(rounds, 100 * pairs, color=colour, lw=2.4, label=kind)

@@ -2,8 +2,8 @@
 Stop, look, train on
 ====================
 
-With ``warm_start`` a second ``fit`` goes on where the first one ended, and ``checkpoint`` does the same across crashes and
-processes.  The model is the same, bit for bit, as if training had never stopped.
+With ``warm_start`` a second ``fit`` goes on where the first one ended, and ``checkpoint`` does the same
+across crashes and processes.  The model is the same, bit for bit, as if training had never stopped.
 """
 
 # %%
@@ -35,19 +35,22 @@ for n_rounds in (20, 60, 150):
 # %%
 # The same bits
 # -------------
-# One run of 150 rounds gives the same model, and so does a run that was killed: here a callback stops it in round 70, and
-# the same program, run again, goes on from the file.
+# One run of 150 rounds gives the same model, and so does a run that was killed: here a callback stops it in
+# round 70, and the same program, run again, goes on from the file.
 
 at_once = ConvexBoostClassifier(n_rounds=150, **settings).fit(X, y)
 with tempfile.TemporaryDirectory() as folder:
-    kept = {"checkpoint": Path(folder) / "run.checkpoint", "checkpoint_every": 25, "n_rounds": 150, **settings}
-
+    kept = {
+        "checkpoint": Path(folder) / "run.checkpoint",
+        "checkpoint_every": 25,
+        "n_rounds": 150,
+        **settings,
+    }
 
     def power_cut(record):
         """Fail in round 70."""
         if record.round == 70:
             raise RuntimeError("power cut")
-
 
     try:
         ConvexBoostClassifier(**kept, callbacks=[power_cut]).fit(X, y)
@@ -79,6 +82,8 @@ for number, (errors, colour) in enumerate(zip(pieces, ("C1", "C3", "C0"), strict
 ax.set(xlabel="round", ylabel="new digits wrong (%)", xlim=(0, 155), ylim=(0, 20))
 ax.legend()
 ax.set_title(
-    f"{sum(same.values())} of {len(same)} ways to stop and go on give the same model, bit for bit", loc="left", weight="bold"
+    f"{sum(same.values())} of {len(same)} ways to stop and go on give the same model, bit for bit",
+    loc="left",
+    weight="bold",
 )
 plt.show()

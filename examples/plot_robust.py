@@ -2,8 +2,8 @@
 Gross errors in the targets
 ===========================
 
-A few wrong targets pull a fit by squared error away from the rest.  The absolute, Huber and epsilon-insensitive losses
-limit what a single row can do.
+A few wrong targets pull a fit by squared error away from the rest.  The absolute, Huber and
+epsilon-insensitive losses limit what a single row can do.
 """
 
 # %%
@@ -34,8 +34,8 @@ def measure(share_wrong, seed=0, n_rows=600):
 # %%
 # Four losses
 # -----------
-# Everything else is equal: curves of one column, default settings.  ``Huber(0.3)`` is quadratic up to an error of
-# 0.3; ``EpsilonInsensitive(0.3)`` ignores errors up to 0.3.
+# Everything else is equal: curves of one column, default settings.  ``Huber(0.3)`` is quadratic up to an
+# error of 0.3; ``EpsilonInsensitive(0.3)`` ignores errors up to 0.3.
 
 LOSSES = {
     "squared": ("half_squared", "C1"),
@@ -58,8 +58,8 @@ for name, distances in distance.items():
     print(f"{name:>20}: mean distance from the truth", *(f"{d:.3f}" for d in distances))
 
 # %%
-# Without wrong targets the squared error is as good as any.  With every fifth target wrong, the others stay near the
-# curve and it does not.  With 30 % wrong, all of them begin to give way.
+# Without wrong targets the squared error is as good as any.  With every fifth target wrong, the others stay
+# near the curve and it does not.  With 30 % wrong, all of them begin to give way.
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(9.5, 4), layout="constrained", width_ratios=[1.4, 1])
 x, y, truth, _ = curves["absolute"]
@@ -75,6 +75,7 @@ right.set(xlabel="wrong targets (%)", ylabel="mean distance from the truth", yli
 right.legend(title="loss")
 times = distance["squared"][2] / distance["absolute"][2]
 fig.suptitle(
-    f"With 20 % wrong targets the squared error is {times:.0f} times as far off as the absolute error", weight="bold"
+    f"With 20 % wrong targets the squared error is {times:.0f} times as far off as the absolute error",
+    weight="bold",
 )
 plt.show()

@@ -2,8 +2,9 @@
 Pipelines and searches
 ======================
 
-The estimators are scikit-learn estimators: they work in pipelines, cross-validation and searches, and the parameters of the
-weak learner are found as ``learner__...``.  Here a search asks which leaves and which learning rate to take.
+The estimators are scikit-learn estimators: they work in pipelines, cross-validation and searches, and the
+parameters of the weak learner are found as ``learner__...``.  Here a search asks which leaves and which
+learning rate to take.
 """
 
 # %%
@@ -38,7 +39,8 @@ for name, value in search.best_params_.items():
 # %%
 # Is it worth it?
 # ---------------
-# The differences between neighbours in the grid are smaller than those between folds: with few rows a search picks luck, too.
+# The differences between neighbours in the grid are smaller than those between folds: with few rows a search
+# picks luck, too.
 
 default = -cross_val_score(pipeline, X, y, cv=folds, scoring=search.scoring)
 best = -search.best_score_
@@ -53,12 +55,18 @@ fig, ax = plt.subplots(figsize=(7, 4.8), layout="constrained")
 image = ax.imshow(errors, cmap="cividis_r", aspect="auto")
 for (row, column), error in np.ndenumerate(errors):
     dark = error > errors.min() + 0.55 * np.ptp(errors)
-    ax.text(column, row, f"{error:.1f}", ha="center", va="center", color="white" if dark else "black", fontsize=12)
+    ax.text(
+        column, row, f"{error:.1f}", ha="center", va="center", color="white" if dark else "black", fontsize=12
+    )
 place = np.unravel_index(errors.argmin(), errors.shape)
 ax.plot(place[1], place[0], "s", ms=50, mfc="none", mec="C1", mew=3)
 ax.set_xticks(range(len(RATES)), RATES)
 ax.set_yticks(range(len(LEAVES)), LEAVES)
 ax.set(xlabel="learning_rate", ylabel="learner__max_leaves")
 fig.colorbar(image, label="root mean squared error in cross-validation")
-ax.set_title(f"Best of the grid {best:.1f}, default {default.mean():.1f}, folds differ by {spread:.1f}", loc="left", weight="bold")
+ax.set_title(
+    f"Best of the grid {best:.1f}, default {default.mean():.1f}, folds differ by {spread:.1f}",
+    loc="left",
+    weight="bold",
+)
 plt.show()

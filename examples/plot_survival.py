@@ -2,15 +2,16 @@
 Survival analysis with your own loss
 ====================================
 
-Cox's partial likelihood compares each failure with all that were still at risk, so rows are not independent.  It is
-convex, and that is all it takes: a method with value and derivatives makes a survival model.
+Cox's partial likelihood compares each failure with all that were still at risk, so rows are not independent.
+It is convex, and that is all it takes: a method with value and derivatives makes a survival model.
 """
 
 # %%
 # Machines that fail, and some that are still running
 # ---------------------------------------------------
-# The risk grows where load and temperature are high together.  About a third of the machines had not failed when the
-# study ended: all we know is that they lived longer than that.  Their times are given as negative numbers.
+# The risk grows where load and temperature are high together.  About a third of the machines had not failed
+# when the study ended: all we know is that they lived longer than that.  Their times are given as negative
+# numbers.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -39,8 +40,8 @@ print(f"still running: {100 * np.mean(y < 0):.0f} %")
 # %%
 # Cox's loss
 # ----------
-# ``total`` returns the loss of all rows as one number, and its partial derivatives.  The sums are sums of logarithms:
-# ``check_loss`` tries large scores, too, and would find that ``np.exp`` overflows.
+# ``total`` returns the loss of all rows as one number, and its partial derivatives.  The sums are sums of
+# logarithms: ``check_loss`` tries large scores, too, and would find that ``np.exp`` overflows.
 
 
 class Cox:
@@ -67,8 +68,8 @@ print(check_loss(Cox(), y))
 # %%
 # Two models with this loss
 # -------------------------
-# Trees, and the classical linear Cox model: the same loss with a linear weak learner.  Concordance is the share of pairs
-# in which the machine with the higher predicted risk fails first.
+# Trees, and the classical linear Cox model: the same loss with a linear weak learner.  Concordance is the
+# share of pairs in which the machine with the higher predicted risk fails first.
 
 
 def concordance(y, risk):
@@ -103,7 +104,9 @@ fig, axes = plt.subplots(1, 2, figsize=(9.5, 4.2), layout="constrained", sharey=
 for ax, (name, model) in zip(axes, models.items(), strict=True):
     risk = model.predict(X_new)
     third = np.digitize(risk, np.quantile(risk, (1 / 3, 2 / 3)))
-    for k, (text, colour) in enumerate((("lowest third", "C0"), ("middle third", "C2"), ("highest third", "C1"))):
+    for k, (text, colour) in enumerate(
+        (("lowest third", "C0"), ("middle third", "C2"), ("highest third", "C1"))
+    ):
         times, share = kaplan_meier(y_new[third == k])
         ax.step(times, 100 * share, where="post", color=colour, lw=2.4, label=text)
     ax.set(xlabel="time", xlim=(0, 5), ylim=(0, 100), title=f"{name}: concordance {found[name]:.2f}")

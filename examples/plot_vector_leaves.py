@@ -2,15 +2,15 @@
 One tree for all classes
 ========================
 
-With ten classes most libraries grow ten trees per round.  A tree with vector leaves holds ten scores in every leaf, so
-one tree per round is enough, and the model is smaller.
+With ten classes most libraries grow ten trees per round.  A tree with vector leaves holds ten scores in every
+leaf, so one tree per round is enough, and the model is smaller.
 """
 
 # %%
 # Handwritten digits
 # ------------------
-# Both models minimise the log-loss with trees of at most 31 leaves of at least 20 rows, and a learning rate of 0.1.  Neither stops early, and
-# both run on one thread.
+# Both models minimise the log-loss with trees of at most 31 leaves of at least 20 rows, and a learning rate
+# of 0.1.  Neither stops early, and both run on one thread.
 
 import time
 
@@ -37,7 +37,9 @@ vector = ConvexBoostClassifier(
     random_state=0,
     n_jobs=1,
 )
-single = HistGradientBoostingClassifier(max_leaf_nodes=31, learning_rate=0.1, max_iter=40, early_stopping=False)
+single = HistGradientBoostingClassifier(
+    max_leaf_nodes=31, learning_rate=0.1, max_iter=40, early_stopping=False
+)
 
 # %%
 # Test errors, round by round
@@ -52,7 +54,8 @@ for name, model, per_round in (("one tree for all classes", vector, 1), ("one tr
     seconds = time.process_time() - start
     errors[name] = np.array([100 * np.mean(labels != y_new) for labels in model.staged_predict(X_new)])
     trees[name] = per_round * np.arange(1, len(errors[name]) + 1)
-    print(f"{name}: {trees[name][-1]} trees, {errors[name][-1]:.2f} % errors on new rows, {seconds:.1f} s of CPU time")
+    wrong = errors[name][-1]
+    print(f"{name}: {trees[name][-1]} trees, {wrong:.2f} % errors on new rows, {seconds:.1f} s of CPU time")
 
 # %%
 # How many trees does it take?
@@ -66,7 +69,14 @@ fig, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
 for name, colour in zip(errors, ("C0", "C1"), strict=True):
     ax.plot(trees[name], errors[name], color=colour, lw=2.2, label=name)
     ax.plot(needed[name], errors[name][trees[name] == needed[name]], "o", color=colour, ms=9)
-    ax.annotate(f"{needed[name]} trees", (needed[name], goal), (0, -22), textcoords="offset points", ha="center", color=colour)
+    ax.annotate(
+        f"{needed[name]} trees",
+        (needed[name], goal),
+        (0, -22),
+        textcoords="offset points",
+        ha="center",
+        color=colour,
+    )
 ax.axhline(goal, color="0.4", lw=1, ls=":")
 ax.set(xscale="log", xlabel="trees in the model", ylabel="wrong digits on new rows (%)", ylim=(0, 30))
 ax.set_xticks([1, 10, 100, 400], ["1", "10", "100", "400"])

@@ -2,15 +2,15 @@
 No group left behind
 ====================
 
-``WorstGroup(loss)`` minimises the mean loss of the group that fares worst, instead of the mean over all rows.  It is for
-models that may not, or cannot, use the group as an input.
+``WorstGroup(loss)`` minimises the mean loss of the group that fares worst, instead of the mean over all rows.
+It is for models that may not, or cannot, use the group as an input.
 """
 
 # %%
 # Two kinds of patients, one model
 # --------------------------------
-# One patient in ten responds differently to the dose.  The model does not see the kind of a patient, so it cannot be right
-# for both; the mean over all rows cares about the many.
+# One patient in ten responds differently to the dose.  The model does not see the kind of a patient, so it
+# cannot be right for both; the mean over all rows cares about the many.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -46,9 +46,14 @@ error = {}
 for name, model in models.items():
     model.fit(x[:, None], y, groups=kind if name == "worst group" else None)
     wrong = (model.predict(x_new[:, None]) - y_new) ** 2
-    error[name] = {"many": np.sqrt(wrong[kind_new == "many"].mean()), "few": np.sqrt(wrong[kind_new == "few"].mean())}
+    error[name] = {
+        "many": np.sqrt(wrong[kind_new == "many"].mean()),
+        "few": np.sqrt(wrong[kind_new == "few"].mean()),
+    }
     error[name]["all"] = np.sqrt(wrong.mean())
-    print(f"{name}: error on new rows:", ", ".join(f"{group} {size:.2f}" for group, size in error[name].items()))
+    print(
+        f"{name}: error on new rows:", ", ".join(f"{group} {size:.2f}" for group, size in error[name].items())
+    )
 
 # %%
 # When the model may see the group
@@ -66,7 +71,14 @@ for group in ("many", "few"):
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(9.5, 4.2), layout="constrained", width_ratios=[1.4, 1])
 for group, colour in (("many", "C2"), ("few", "C3")):
-    left.plot(x_new[kind_new == group][:500], y_new[kind_new == group][:500], ".", color=colour, ms=4, label=f"the {group}")
+    left.plot(
+        x_new[kind_new == group][:500],
+        y_new[kind_new == group][:500],
+        ".",
+        color=colour,
+        ms=4,
+        label=f"the {group}",
+    )
 grid = np.linspace(0, 4, 401)
 for (name, model), colour in zip(models.items(), ("C1", "C0"), strict=True):
     left.plot(grid, model.predict(grid[:, None]), color=colour, lw=2.8, label=f"trained on the {name}")
@@ -79,9 +91,6 @@ for shift, (name, colour) in zip((-0.2, 0.2), zip(models, ("C1", "C0"), strict=T
 right.set_xticks(place, ["the many", "the few"])
 right.set(ylabel="root mean squared error on new rows")
 right.grid(visible=False, axis="x")
-worst = {name: max(error[name]["many"], error[name]["few"]) for name in models}
-fig.suptitle(
-    f"The error of the worst group falls from {worst['mean over all rows']:.2f} to {worst['worst group']:.2f}",
-    weight="bold",
-)
+before, after = (max(error[name]["many"], error[name]["few"]) for name in models)
+fig.suptitle(f"The error of the worst group falls from {before:.2f} to {after:.2f}", weight="bold")
 plt.show()
