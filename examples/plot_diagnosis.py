@@ -47,7 +47,7 @@ fig, axes = plt.subplots(1, 4, figsize=(11, 3.7), layout="constrained", sharey=T
 for ax, (name, model) in zip(axes, fits.items(), strict=True):
     ax.plot(model.history_["objective"], color="C2", lw=2, label="training rows")
     ax.plot(model.evals_result_["new"]["loss"], color="C0", lw=2, label="new rows")
-    warnings = ", ".join(rule.replace("_", " ") for rule in found[name].rules) or "no warning"
+    warnings = ", ".join(rule.replace("_", " ") for rule in sorted(found[name].rules)) or "no warning"
     ax.set(xlabel="round", ylim=(0, 80))
     ax.set_title(f"{name}\n“{warnings}”", fontsize=11, color="C5" if found[name].rules else "C0")
 axes[0].set_ylabel("mean absolute error")

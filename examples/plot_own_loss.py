@@ -98,7 +98,7 @@ def saved(name):
 
 fig.suptitle(
     f"Trained on the cost itself: {saved('squared error'):.0f} % cheaper than the squared error, "
-    f"{saved(names[2]):.0f} % with its best margin",
+    f"{saved(names[2]):.0f} % cheaper than with a margin",
     weight="bold",
 )
 plt.show()

@@ -87,7 +87,8 @@ image = right.imshow(model.costs(new), cmap="cividis")
 right.set(xticks=[], yticks=[], title="learned costs")
 fig.colorbar(image, ax=right, shrink=0.8)
 fig.suptitle(
-    f"On new ground paths cost {excess(after):.0f} % more than the best, {excess(before):.0f} % before learning",
+    f"On new ground paths cost {excess(after):.0f} % more than the best; before learning, "
+    f"{excess(before):.0f} %",
     weight="bold",
 )
 plt.show()
