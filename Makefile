@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: demo test test-slow test-newer test-part lint docs bench clean
+.PHONY: demo test test-slow test-newer test-part test-package lint docs bench clean
 
 demo: $(VENV)/.demo
 	$(BIN)/convexboost demo
@@ -32,6 +32,11 @@ endif
 
 test-part: $(VENV)/.test
 	$(PYTEST) -q -m "not slow" --doctest-modules tests/test_one_file.py src
+
+# The wheel and the sdist, each in a clean environment of its own, with this Python and a newer one.
+test-package: $(VENV)/.venv
+	$(BIN)/python -m pip install --quiet "build>=1.2"
+	$(BIN)/python tests/packaging/try_package.py $(PYTHON) $(NEWER)
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .

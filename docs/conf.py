@@ -38,6 +38,7 @@ default_role = "py:obj"  # `Tree` in a docstring is a link where there is such a
 autosummary_generate = True
 autosummary_ignore_module_all = False
 autodoc_member_order = "groupwise"
+toc_object_entries_show_parents = "hide"
 autodoc_typehints = "none"  # numpydoc's sections say the types, in words
 numpydoc_show_class_members = False  # the templates do
 autodoc_default_options = {  # scikit-learn's, about metadata routing
@@ -82,6 +83,8 @@ html_theme_options = {
     "pygments_light_style": "tango",
     "pygments_dark_style": "github-dark",
 }
+
+llms_txt_uri_template = "{docname}.html"
 
 # A prompt is not copied
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
