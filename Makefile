@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: demo test test-slow test-newer test-part lint bench clean
+.PHONY: demo test test-slow test-newer test-part test-package lint docs bench clean
 
 demo: $(VENV)/.demo
 	$(BIN)/convexboost demo
@@ -33,11 +33,22 @@ endif
 test-part: $(VENV)/.test
 	$(PYTEST) -q -m "not slow" --doctest-modules tests/test_one_file.py src
 
+# The wheel and the sdist, each in a clean environment of its own, with this Python and a newer one.
+test-package: $(VENV)/.venv
+	$(BIN)/python -m pip install --quiet "build>=1.2"
+	$(BIN)/python tests/packaging/try_package.py $(PYTHON) $(NEWER)
+
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# The site, in docs/_build/html: examples are executed, warnings are errors, and every link inside must lead somewhere.
+docs: $(VENV)/.docs
+	rm -rf docs/api/generated
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	$(BIN)/python docs/check_links.py docs/_build/html
 
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/run_all.py
@@ -63,9 +74,13 @@ $(VENV)/.bench: $(VENV)/.demo
 	$(BIN)/python -m pip install --quiet --group bench
 	@touch $@
 
+$(VENV)/.docs: $(VENV)/.demo
+	$(BIN)/python -m pip install --quiet --group docs
+	@touch $@
+
 $(VENV)/.lint: $(VENV)/.demo
 	$(BIN)/python -m pip install --quiet --group lint
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(VENV)-newer
+	rm -rf $(VENV) $(VENV)-newer docs/_build docs/api/generated docs/auto_examples

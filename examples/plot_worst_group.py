@@ -1,84 +1,130 @@
-"""Classification that looks after its worst group: busy hours of bicycle rentals, on every kind of day.
+"""
+No group left behind
+====================
 
-    python examples/plot_worst_group.py
-
-Is an hour busier than the median?  `WorstGroup("logistic")` minimises the mean loss of the group that fares
-worst, for groups given to `fit`; the other model minimises the mean over all hours.  Both are sums of 500
-stumps, too simple to be right everywhere: they must choose where to be wrong.  Trees, the default learner,
-need not choose: they err less than half as often with either loss, and the worst group gains in none of the
-groupings.  Change LEARNER to see it.
-
-Look at the rightmost dots of each panel, the group with the most errors on rows that no model has seen.  All
-three groupings that were tried are shown.  The promise is about the training loss: for other rows, and for
-errors instead of the loss, it may fail, as it does for the weather.
+``WorstGroup(loss)`` minimises the mean loss of the group that fares worst, instead of
+the mean over all rows. It is for models that may not, or cannot, use the group as an
+input.
 """
 
-from pathlib import Path
+# %%
+# Two kinds of patients, one model
+# --------------------------------
+# One patient in ten responds differently to the dose.  The model does not see the kind
+# of a patient, so it cannot be right for both; the mean over all rows cares about the
+# many.
 
+import matplotlib.pyplot as plt
 import numpy as np
-from style import GREY, INK, TEAL, figure, finish, label, run
 
-from convexboost import ConvexBoostClassifier
-from convexboost.datasets import load_bike_sharing
+from convexboost import ConvexBoostRegressor
 from convexboost.losses import WorstGroup
 
-LEARNER = "stump"
-GROUPINGS = {
-    "workingday": {0: "day off", 1: "working day"},
-    "season": {1: "winter", 2: "spring", 3: "summer", 4: "autumn"},
-    "weathersit": {1: "clear", 2: "mist", 3: "light rain", 4: "heavy rain"},
-}
+plt.style.use(
+    ["seaborn-v0_8-whitegrid", "seaborn-v0_8-notebook", "tableau-colorblind10"]
+)
 
 
-def main(out: Path, small: bool = False) -> dict[str, float]:
-    """Fit both models for every grouping, draw the errors of each group, return those of the worst."""
-    data = load_bike_sharing()
-    X, X_test, y, y_test = data.split()
-    if small:
-        X, y = X[::10], y[::10]
-    busy, busy_test = y > np.median(y), y_test > np.median(y)
-    n_rounds = 50 if small else 500
-    options = {"learner": LEARNER, "n_rounds": n_rounds, "early_stopping": False}
-    wrong = ConvexBoostClassifier("logistic", **options).fit(X, busy).predict(X_test) != busy_test
-
-    fig, axes = figure(3, height=3.4, sharex=True)
-    numbers, falls = {"errors (%) of all rows, trained on the mean": float(100 * wrong.mean())}, 0
-    for ax, (column, names) in zip(axes, GROUPINGS.items(), strict=True):
-        group, group_test = (A[:, data.feature_names.index(column)] for A in (X, X_test))
-        model = ConvexBoostClassifier(WorstGroup("logistic"), **options).fit(X, busy, groups=group)
-        robust = model.predict(X_test) != busy_test
-        worst = np.zeros(2)
-        for place, (g, name) in enumerate(names.items()):
-            held = group_test == g
-            text = f"{name}, {np.sum(group == g):,} training rows" + ("" if held.any() else ", none held out")
-            label(ax, 0.0, 0.22 - place, text, INK, xycoords=("axes fraction", "data"))
-            if not held.any():
-                continue
-            plain, ours = errors = [100 * w[held].mean() for w in (wrong, robust)]
-            worst = np.maximum(worst, errors)
-            ax.plot(errors, [-place, -place], color=GREY, lw=1.2, alpha=0.6)
-            ax.plot(plain, -place, "o", color=GREY, ms=7)
-            ax.plot(ours, -place, "o", color=TEAL, ms=7)
-        falls += worst[1] < worst[0]
-        ax.set_title(
-            f"groups: {column}\nworst group {worst[0]:.1f} → {worst[1]:.1f} %", fontsize=9, loc="left"
-        )
-        ax.set(xlabel="held-out errors (%)", yticks=[], ylim=(-3.5, 0.6))
-        ax.spines["left"].set_visible(False)
-        ax.grid(visible=False, axis="y")
-        numbers[f"worst {column}, trained on the mean"] = float(worst[0])
-        numbers[f"worst {column}, trained on the worst"] = float(worst[1])
-        numbers[f"all rows, trained on the worst {column}"] = float(100 * robust.mean())
-    label(axes[0], 0.0, 0.16, "● trained on the mean of all rows", GREY, xycoords="axes fraction")
-    label(axes[0], 0.0, 0.05, "● trained on the worst group", TEAL, xycoords="axes fraction")
-    numbers["groupings that gain"] = float(falls)
-    return finish(
-        fig,
-        out,
-        f"WorstGroup lowers the held-out errors of the worst group in {falls} of {len(GROUPINGS)} groupings",
-        numbers,
+def patients(n_rows, seed):
+    """Return doses, responses, and the kind of each patient."""
+    rng = np.random.default_rng(seed)
+    dose, kind = (
+        rng.uniform(0, 4, n_rows),
+        np.where(rng.uniform(size=n_rows) < 0.1, "few", "many"),
+    )
+    slope = np.where(kind == "few", 0.2, 1.0)
+    return (
+        dose,
+        slope * dose + 0.5 * np.sin(2 * dose) + 0.3 * rng.normal(size=n_rows),
+        kind,
     )
 
 
-if __name__ == "__main__":
-    run(main, "worst_group")
+x, y, kind = patients(2000, seed=0)
+x_new, y_new, kind_new = patients(4000, seed=1)
+
+# %%
+# Two losses
+# ----------
+# The groups are given to ``fit`` for training only; predictions do not need them.  The
+# learner ``"additive"`` draws one smooth curve for each column.
+
+models = {
+    "mean over all rows": ConvexBoostRegressor(
+        "half_squared", "additive", random_state=0
+    ),
+    "worst group": ConvexBoostRegressor(
+        WorstGroup("half_squared"), "additive", random_state=0
+    ),
+}
+error = {}
+for name, model in models.items():
+    model.fit(x[:, None], y, groups=kind if name == "worst group" else None)
+    wrong = (model.predict(x_new[:, None]) - y_new) ** 2
+    error[name] = {
+        "many": np.sqrt(wrong[kind_new == "many"].mean()),
+        "few": np.sqrt(wrong[kind_new == "few"].mean()),
+    }
+    error[name]["all"] = np.sqrt(wrong.mean())
+    print(
+        f"{name}: error on new rows:",
+        ", ".join(f"{group} {size:.2f}" for group, size in error[name].items()),
+    )
+
+# %%
+# When the model may see the group
+# --------------------------------
+# If the kind may be an input, use it as one: then nobody has to pay.
+
+both = np.column_stack([x, kind == "few"])
+informed = ConvexBoostRegressor(random_state=0).fit(both, y)
+wrong = (informed.predict(np.column_stack([x_new, kind_new == "few"])) - y_new) ** 2
+for group in ("many", "few"):
+    print(
+        f"with the kind as input, {group}: "
+        f"{np.sqrt(wrong[kind_new == group].mean()):.2f}"
+    )
+
+# %%
+# The worst group gains, and the others pay for it.
+
+fig, (left, right) = plt.subplots(
+    1, 2, figsize=(9.5, 4.2), layout="constrained", width_ratios=[1.4, 1]
+)
+for group, colour in (("many", "C2"), ("few", "C3")):
+    left.plot(
+        x_new[kind_new == group][:500],
+        y_new[kind_new == group][:500],
+        ".",
+        color=colour,
+        ms=4,
+        label=f"the {group}",
+    )
+grid = np.linspace(0, 4, 401)
+for (name, model), colour in zip(models.items(), ("C1", "C0"), strict=True):
+    left.plot(
+        grid,
+        model.predict(grid[:, None]),
+        color=colour,
+        lw=2.8,
+        label=f"trained on the {name}",
+    )
+left.set(xlabel="dose", ylabel="response")
+left.legend(loc="upper left")
+place = np.arange(2)
+for shift, (name, colour) in zip(
+    (-0.2, 0.2), zip(models, ("C1", "C0"), strict=True), strict=True
+):
+    bars = right.bar(
+        place + shift, [error[name]["many"], error[name]["few"]], 0.38, color=colour
+    )
+    right.bar_label(bars, fmt="%.2f", padding=2)
+right.set_xticks(place, ["the many", "the few"])
+right.set(ylabel="root mean squared error on new rows")
+right.grid(visible=False, axis="x")
+before, after = (max(error[name]["many"], error[name]["few"]) for name in models)
+fig.suptitle(
+    f"The error of the worst group falls from {before:.2f} to {after:.2f}",
+    weight="bold",
+)
+plt.show()

@@ -15,6 +15,8 @@ from sklearn.utils.validation import _check_sample_weight, check_consistent_leng
 from convexboost.core.space import Array
 from convexboost.kernels.ranking import Pairs
 
+__all__ = ["disagreement", "ndcg"]
+
 TIES = ("wrong", "half")
 MAX_GRADE = 1000  #: 2^1024 is no float
 NO_PAIRS = "`y` must hold two different grades in some query, but in every query all tie"

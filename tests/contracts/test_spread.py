@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from convexboost import ConvexBoostClassifier, ConvexBoostRanker, ConvexBoostRegressor
+from convexboost.core.communicator import RanksDifferError
 from convexboost.estimators._input import Given
 from convexboost.learners import Tree
 from convexboost.losses import Absolute, CVaR, Quantile, WorstGroup
@@ -155,6 +157,142 @@ def test_cuts_and_rows_that_are_drawn(splits, kind, rng):
     estimator = ConvexBoostRegressor if kind == "numbers" else ConvexBoostClassifier
     learner = Tree(splits=splits, subsample=0.7, colsample_bytree=0.6, max_leaves=8)
     check(estimator(learner=learner, n_rounds=8, random_state=0, n_jobs=1), X, y, 3)
+
+
+@pytest.mark.parametrize("kind", ["numbers", "five"])
+@pytest.mark.parametrize("learner", ["tree", "additive"])
+def test_categories(kind, learner, rng):
+    """Columns with few levels, and with many, which trees turn into statistics."""
+    X, y = data(kind, rng)
+    X[:, 2], X[:, 3] = rng.integers(0, 5, N), rng.integers(0, 60, N)
+    X[rng.random(N) < 0.1, 3] = np.nan
+    estimator = ConvexBoostRegressor if kind == "numbers" else ConvexBoostClassifier
+    model = estimator(learner=learner, n_rounds=8, random_state=0, n_jobs=1, categorical_features=[2, 3])
+    check(model, X, y, 3)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_bins_of_a_sample(weighted, rng, monkeypatch):
+    """More different rows than bins are chosen from."""
+    monkeypatch.setattr("convexboost.learners._bins.MAX_QUANTILE_ROWS", 100)
+    X, y = data("numbers", rng)
+    more = {"sample_weight": rng.random(N)} if weighted else {}
+    check(ConvexBoostRegressor(n_rounds=5, random_state=0, n_jobs=1), X, y, 3, **more)
+
+
+@pytest.mark.parametrize("learner", ["tree", "stump"])
+def test_sparse(learner, rng):
+    X, y = data("numbers", rng)
+    X = np.where(rng.random(X.shape) < 0.6, 0.0, np.nan_to_num(X))
+    check(ConvexBoostRegressor(learner=learner, n_rounds=5, random_state=0, n_jobs=1), sp.csr_array(X), y, 3)
+
+
+@pytest.mark.parametrize("kind", ["two", "five"])
+def test_weights_of_classes(kind, rng):
+    X, y = data(kind, rng)
+    model = ConvexBoostClassifier(n_rounds=5, random_state=0, n_jobs=1, class_weight="balanced")
+    check(model, X, np.array(["a", "b", "c", "d", "e"])[y], 3)
+
+
+def test_rows_to_validate_on_which_not_every_rank_has(rng):
+    """A rank without such rows has one of weight 0."""
+    X, y = data("numbers", rng)
+    new, targets = data("numbers", rng, 60)
+    model = ConvexBoostRegressor("absolute", n_rounds=20, random_state=0, n_jobs=1, n_iter_no_change=3)
+    alone = ConvexBoostRegressor(**model.get_params(deep=False)).fit(X, y, X_val=new, y_val=targets)
+
+    def program(communicator):
+        own, held = slice(communicator.rank, None, 3), slice(None) if communicator.rank == 0 else slice(1)
+        weight = np.ones(len(targets[held])) * (communicator.rank == 0)
+        found = ConvexBoostRegressor(**model.get_params(deep=False))
+        rows = {"X_val": new[held], "y_val": targets[held], "sample_weight_val": weight}
+        found._fit(Given(X[own], y[own], **rows, communicator=communicator))
+        return found
+
+    for found in run_ranks(3, program):
+        assert bits(found) == bits(alone)
+
+
+def test_a_checkpoint_goes_on_with_other_ranks(rng, tmp_path):
+    X, y = data("numbers", rng)
+    settings = {"loss": "absolute", "random_state": 0, "n_jobs": 1}
+    alone = ConvexBoostRegressor(n_rounds=9, **settings).fit(X, y)
+    for size, n_rounds in ((3, 4), (2, 6), (1, 9), (4, 9)):
+
+        def program(communicator, size=size, n_rounds=n_rounds):
+            own = np.arange(N) % size == communicator.rank
+            found = ConvexBoostRegressor(
+                n_rounds=n_rounds, **settings, checkpoint=tmp_path / "run", checkpoint_every=1
+            )
+            found._fit(Given(X[own], y[own], communicator=communicator))
+            return found
+
+        models = run_ranks(size, program)
+    for found in models:
+        assert bits(found) == bits(alone)
+
+
+def test_callbacks_are_asked_on_rank_0_only(rng):
+    X, y = data("numbers", rng)
+
+    def program(communicator):
+        heard = []
+
+        def stop(record):
+            heard.append(record.round)
+            return "enough" if record.round == 3 else None
+
+        found = ConvexBoostRegressor(n_rounds=9, random_state=0, n_jobs=1, callbacks=[stop])
+        own = np.arange(N) % 2 == communicator.rank
+        found._fit(Given(X[own], y[own], communicator=communicator))
+        return found, heard
+
+    (first, heard), (second, nothing) = run_ranks(2, program)
+    assert heard == [0, 1, 2, 3]
+    assert nothing == []
+    assert first.stop_reason_ == second.stop_reason_ == "enough"
+
+
+def test_ranks_that_differ_raise(rng):
+    X, y = data("numbers", rng)
+
+    def program(communicator):
+        own = np.arange(N) % 2 == communicator.rank
+        learner = Tree(min_samples_leaf=10 + communicator.rank)
+        model = ConvexBoostRegressor(learner=learner, n_rounds=30, random_state=0, n_jobs=1)
+        model._fit(Given(X[own], y[own], communicator=communicator))
+
+    with pytest.raises(RanksDifferError):
+        run_ranks(2, program)
+
+
+class Coupled:
+    """A user's loss of all rows together."""
+
+    def total(self, F, y):
+        return float(np.abs(F - y).max()), np.zeros_like(F)
+
+
+REFUSED = {
+    "learner": {"learner": "network"},
+    "loss": {"loss": Coupled()},
+    "certificate": {"certificate": True},
+    "scoring": {"scoring": "neg_mean_absolute_error"},
+    "warm_start": {"warm_start": True},
+    "early_stopping": {"early_stopping": True},
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_needs_all_rows_in_one_process_is_refused(name, rng):
+    X, y = data("numbers", rng)
+
+    def program(communicator):
+        model = ConvexBoostRegressor(n_rounds=2, **REFUSED[name])
+        model._fit(Given(X, y, communicator=communicator))
+
+    with pytest.raises(ValueError, match=f"`{name}`"):
+        run_ranks(2, program)
 
 
 def test_a_large_l2_and_an_offset(rng):

@@ -89,7 +89,10 @@ def test_interrupted_anywhere(case, refit):
     model, first, second, use = case
     lines = count_lines(model, second)
     kept = 0
-    early, late = np.geomspace(1, lines - 30, 20), np.linspace(lines / 2, lines - 30, 8)  # late: in the rounds
+    early, late = (
+        np.geomspace(1, lines - 30, 20),
+        np.linspace(lines / 2, lines - 30, 8),
+    )  # late: in the rounds
     for at in np.unique(np.concatenate([early, late]).astype(int)):
         model = clone(model)
         if refit:

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 T = TypeVar("T")
 
-#: Arrays up to this many bytes are sent to everybody; of larger ones each rank adds up a slice.
-SMALL = 16_384
+#: An array is sent to everybody if that takes at most this many bytes; else each rank adds up a slice of it.
+SMALL = 2**18
 
 
 class RanksDifferError(RuntimeError):
@@ -89,6 +89,10 @@ def _sum(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
     first, *others = arrays
     out = first.copy()
     for other in others:
+        if other.shape != out.shape or other.dtype != out.dtype:
+            raise RanksDifferError(
+                f"ranks add up different things: {out.shape} {out.dtype} and {other.shape} {other.dtype}"
+            )
         out += other
     return out
 

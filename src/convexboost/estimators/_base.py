@@ -71,7 +71,7 @@ class BaseConvexBoost(ExplainedModel, SavedModel, ExportedModel, ReportedModel):
         loss, learner = copy.copy(self._loss()), copy.copy(self._learner())
         self._check_combinations(loss, learner, given.X_val is not None, given.eval_set is not None)
         if given.communicator.size > 1:
-            self._check_spread(loss, learner)
+            self._check_spread(loss, learner, given.X_val is not None)
         before: Run | None = vars(self).get("_run") if self.warm_start else None
         going_on = GoingOn(before, checkpoint, bool(self.warm_start))
         data = self._read(given, loss, going_on.seed(self.random_state))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from numbers import Real
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -13,7 +14,6 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import (
     _check_feature_names,
     _check_n_features,
-    _check_sample_weight,
     _num_samples,
     check_array,
     check_consistent_length,
@@ -388,8 +388,13 @@ def n_rows(X: Any) -> int:
 def check_weight(
     given: Any, X: Any, name: str = "sample_weight", communicator: Communicator = ALONE
 ) -> Array:
+    n_samples, weight = n_rows(X), unmasked(given)
     with naming(name):
-        weight = _check_sample_weight(unmasked(given), X, dtype=np.float64)
+        if isinstance(weight, Real):
+            weight = np.full(n_samples, float(weight))
+        weight = check_array(weight, ensure_2d=False, dtype=np.float64, input_name=name)
+    if weight.shape != (n_samples,):
+        raise ValueError(f"`{name}` must have shape ({n_samples},) like the rows of `X`, got {weight.shape}")
     if (weight < 0).any():
         raise ValueError(f"`{name}` must not be negative, got {weight.min():g}")
     if not communicator.any((weight > 0).any()):

@@ -165,7 +165,7 @@ class EstimatorParameters(NamedParts, BaseEstimator):
         if self._is_given(name):
             raise ValueError(f"`{name}`={getattr(self, name)!r} would be ignored: it needs {needed}")
 
-    def _check_spread(self, loss: Loss, learner: Learner) -> None:
+    def _check_spread(self, loss: Loss, learner: Learner, has_validation_rows: bool) -> None:
         """Refuse what needs all rows in one process."""
 
         def need(name: str, fine: bool, wanted: str) -> None:
@@ -186,6 +186,11 @@ class EstimatorParameters(NamedParts, BaseEstimator):
         need("stop_when_gap_below", self.stop_when_gap_below is None, "None")
         need("scoring", self._is_named("scoring", "loss"), "'loss'")
         need("warm_start", not self.warm_start, "False (a `checkpoint` can go on)")
+        if self._holds_out and not has_validation_rows:
+            raise ValueError(
+                f"`early_stopping`={self.early_stopping!r} needs `X_val` and `y_val` where rows are spread; "
+                "'auto' holds out rows"
+            )
 
     def _check_combinations(
         self, loss: Loss, learner: Learner, has_validation_rows: bool, is_watched: bool
