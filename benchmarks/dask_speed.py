@@ -165,9 +165,8 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--only", default="", help="names of libraries, with commas; all of them otherwise")
     options = parser.parse_args()
-    print(
-        f"{options.rows:,} x {options.columns}, {options.workers} workers with 1 thread, {options.rounds} rounds"
-    )
+    size = f"{options.rows:,} x {options.columns}"
+    print(f"{size}, {options.workers} workers with 1 thread, {options.rounds} rounds")
     for task in TASKS:
         found = {}
         for name, library in LIBRARIES.items():
@@ -181,9 +180,8 @@ def main() -> None:
         print("| --- | --- | --- | --- | --- |")
         for name, (per_round, rest, curve) in found.items():
             needed = 1 + next(k for k, loss in enumerate(curve) if loss <= target)
-            print(
-                f"| {name} | {per_round:.3f} | {rest:.1f} | {curve[-1]:.4f} | {rest + needed * per_round:.1f} |"
-            )
+            took = f"{per_round:.3f} | {rest:.1f} | {curve[-1]:.4f} | {rest + needed * per_round:.1f}"
+            print(f"| {name} | {took} |")
 
 
 if __name__ == "__main__":
