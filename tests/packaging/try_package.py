@@ -16,7 +16,7 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-EXTRAS = "plot,cli,onnx"
+EXTRAS = "all"
 #: Quick, and of every layer: public names, metadata, types, a user's learner and loss, and model files.
 PART = (
     "tests/packaging",
