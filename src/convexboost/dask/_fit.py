@@ -30,6 +30,8 @@ from convexboost.estimators._input import Given
 RESTARTS = 3
 #: Seconds between two looks at the cluster.
 PAUSE = 0.5
+#: The states of futures that may still finish; lost values are computed again.
+UNFINISHED = ("pending", "lost")
 #: The sets of rows that are not `eval_set`.
 TRAINING, VALIDATION = "the training rows", "the validation rows"
 
@@ -186,7 +188,7 @@ class Run:
     def _wait(self, futures: Sequence[Any]) -> None:
         """Wait for values that any worker can compute."""
         since = time.monotonic()
-        while pending := [future for future in futures if future.status == "pending"]:
+        while pending := [future for future in futures if future.status in UNFINISHED]:
             with suppress(TimeoutError):
                 wait(pending, timeout=PAUSE, return_when="FIRST_COMPLETED")
                 continue
@@ -195,7 +197,7 @@ class Run:
             elif time.monotonic() - since > self.job.timeout:
                 raise RuntimeError(f"the cluster has had no workers for {self.job.timeout:g} seconds")
         for future in futures:
-            if future.status in ("cancelled", "lost"):
+            if future.status == "cancelled":
                 raise RuntimeError(
                     f"the partition {future.key} was lost with its worker and cannot be computed again: data "
                     "that was scattered is only there once"
@@ -212,21 +214,20 @@ class Run:
         """Wait for the ranks; raise what was wrong where one fails, once all that can have ended have."""
         ended = 0.0
         lost: WorkerLostError | None = None
-        while pending := [future for future in futures if future.status == "pending"]:
+        while pending := [future for future in futures if future.status in UNFINISHED]:
             with suppress(TimeoutError):
                 wait(pending, timeout=PAUSE, return_when="FIRST_COMPLETED")
             gone = set(addresses) - self._workers()
             for address in sorted(gone):
                 lost = lost or WorkerLostError(address, "has died or was stopped")
-            if lost is not None or any(future.status in ("error", "cancelled", "lost") for future in futures):
+            if lost is not None or any(future.status in ("error", "cancelled") for future in futures):
                 ended = ended or time.monotonic()
                 left = [f for f, a in zip(futures, addresses, strict=True) if f in pending and a not in gone]
                 if not left or time.monotonic() - ended > 4 * PAUSE:
                     break
         errors = [future.exception() for future in futures if future.status == "error"]
-        errors += [
-            FitCancelledError("the fit was cancelled") for f in futures if f.status in ("cancelled", "lost")
-        ]
+        if any(future.status == "cancelled" for future in futures):
+            errors.append(FitCancelledError("the fit was cancelled"))
         if lost is not None:
             errors.append(lost)
         if errors:

@@ -79,12 +79,7 @@ class DaskModel(BaseConvexBoost):
         self._check_parameters()
         loss, learner = self._loss(), self._learner()
         self._check_combinations(loss, learner, given.X_val is not None, given.eval_set is not None)
-        self._check_spread(loss, learner)
-        if self._holds_out and given.X_val is None:
-            raise ValueError(
-                f"`early_stopping`={self.early_stopping!r} needs `X_val` and `y_val` where rows are spread; "
-                "'auto' validates in folds"
-            )
+        self._check_spread(loss, learner, given.X_val is not None)
         if given.y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         estimator = self._blank()

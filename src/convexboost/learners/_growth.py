@@ -148,7 +148,12 @@ class Growth:
             n_nodes += 2
 
     def _add_histogram(self, node: int) -> None:
-        """Make the histogram of a large node, in parts: sums of whole numbers can be taken in any order."""
+        """Make the histogram of a large node."""
+        slot = int(self.nodes.numbers[node, SLOT])
+        self.room.hists[slot][:] = self.communicator.add(self._histogram(node))
+
+    def _histogram(self, node: int) -> NDArray[Any]:
+        """Return the histogram of the rows here, made in parts: whole numbers add up in any order."""
         begin, end, slot = (int(self.nodes.numbers[node, k]) for k in (BEGIN, END, SLOT))
         found: list[NDArray[Any]] = []
 
@@ -160,7 +165,7 @@ class Growth:
         parallel.run(task, end - begin, float(end - begin) * self.operations, self.n_threads)
         for more in found[1:]:
             found[0] += more
-        self.room.hists[slot][:] = self.communicator.add(found[0])
+        return found[0]
 
     def _left_is_small(self, node: int) -> bool:
         """Return whether less weight goes left than right: the same on all processes."""

@@ -36,6 +36,7 @@ from convexboost.kernels.trees.data import (
     n_slots,
 )
 from convexboost.kernels.trees.growth import read_tree
+from convexboost.learners._batched_growth import AHEAD, BatchedGrowth
 from convexboost.learners._dense import DenseTarget, RowSet
 from convexboost.learners._growth import Buffers, Growth, WholeWeights, power_above
 from convexboost.learners._monotone import means, nearest_monotone
@@ -112,7 +113,9 @@ class TreeSet(RowSet):
         slots = self._n_slots(len(order))
         room = self._room(slots, len(features.numbers) << int(features.shift), D.shape[1])
         rows = Rows(cells(values), order, self.buffers.take("spare", (len(D),)))
-        nodes = Growth(features, rows, rules, room, self.inputs.n_threads, self.space.communicator).run()
+        is_batched = self.space.communicator.size > 1 and (seed is None or seed < 0)
+        growth = BatchedGrowth if is_batched else Growth
+        nodes = growth(features, rows, rules, room, self.inputs.n_threads, self.space.communicator).run()
         gain = nodes.gains * (unit * unit / self.weights.unit)
         return self._finish(D, norm, rows.order, nodes, gain)
 
@@ -134,7 +137,7 @@ class TreeSet(RowSet):
     def _n_slots(self, n_rows: int) -> int:
         """Return how many histograms a tree on these rows needs, whatever its cuts."""
         if self.space.communicator.size > 1:  # every node has one
-            return self.max_leaves + 1
+            return AHEAD * self.max_leaves + 1
         return n_slots(n_rows, self.max_leaves, FEW_IF_RANDOM if self.learner.splits == "random" else FEW)
 
     def _draw_seed(self, rng: np.random.Generator) -> int | None:
