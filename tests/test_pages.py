@@ -176,6 +176,15 @@ def test_no_page_is_forgotten():
     assert with_python == set(PAGES)
 
 
+@pytest.mark.parametrize(
+    "page", sorted(ROOT.glob("docs/**/*.md")), ids=lambda page: str(page.relative_to(ROOT))
+)
+def test_no_python_hides_in_an_indented_block(page):
+    lines = FENCE.sub("", page.read_text()).splitlines()
+    hidden = re.compile(r" {4}(print\(|import \w+$|from \w[\w.]* import |\w+ = \w+\(|model\.)")
+    assert [line for line in lines if hidden.match(line)] == []
+
+
 NUMBER = re.compile(r"(?<![\w.])\d[\d,]*\.\d+|\d[\d,.]*(?= ?%)")
 
 
