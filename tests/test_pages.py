@@ -140,9 +140,10 @@ def run(page):
 
 @pytest.fixture
 def in_empty_folder(monkeypatch, tmp_path):
-    """Change to an empty folder, and keep pictures off the screen."""
+    """Change to an empty folder; no windows, and one thread, since the tests have workers enough."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "agg")
+    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")
 
 
 def marked(page):
