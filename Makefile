@@ -46,6 +46,7 @@ lint: $(VENV)/.lint
 
 # The site, in docs/_build/html: examples are executed, warnings are errors, and every link inside must lead somewhere.
 docs: $(VENV)/.docs
+	rm -rf docs/api/generated
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	$(BIN)/python docs/check_links.py docs/_build/html
 

@@ -65,6 +65,10 @@ sphinx_gallery_conf = {
     "matplotlib_animations": False,
 }
 
+for page in Path(__file__).parent.glob("auto_examples/plot_*.rst"):  # of an example that is no more
+    if not (ROOT / "examples" / f"{page.stem}.py").exists():
+        page.unlink()
+
 # HTML
 html_theme = "pydata_sphinx_theme"
 html_title = "convexboost"

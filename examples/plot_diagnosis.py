@@ -2,8 +2,8 @@
 What is wrong with this fit?
 ============================
 
-``diagnose`` reads a finished run and says in sentences what is wrong and what to do about it.  Three fits
-with mistakes, and one without.
+``diagnose`` reads a finished run and says in sentences what is wrong and what to do
+about it.  Three fits with mistakes, and one without.
 """
 
 # %%
@@ -16,7 +16,9 @@ from sklearn.model_selection import train_test_split
 
 from convexboost import ConvexBoostRegressor
 
-plt.style.use(["seaborn-v0_8-whitegrid", "seaborn-v0_8-notebook", "tableau-colorblind10"])
+plt.style.use(
+    ["seaborn-v0_8-whitegrid", "seaborn-v0_8-notebook", "tableau-colorblind10"]
+)
 
 X, y = load_diabetes(return_X_y=True)
 X, X_new, y, y_new = train_test_split(X, y, test_size=0.4, random_state=0)
@@ -25,7 +27,9 @@ fits = {
     "naive, constant steps": ConvexBoostRegressor(
         "absolute", "stump", "naive", step="constant:30", **one_run
     ),
-    "steps too small": ConvexBoostRegressor("absolute", "stump", "naive", step="constant:0.05", **one_run),
+    "steps too small": ConvexBoostRegressor(
+        "absolute", "stump", "naive", step="constant:0.05", **one_run
+    ),
     "no early stopping": ConvexBoostRegressor("absolute", output="last", **one_run),
     "default": ConvexBoostRegressor("absolute", random_state=0),
 }
@@ -37,7 +41,9 @@ fits = {
 
 found = {}
 for name, model in fits.items():
-    found[name] = model.fit(X, y, eval_set={"new": (X_new, y_new)}).diagnose(X_new, y_new)
+    found[name] = model.fit(X, y, eval_set={"new": (X_new, y_new)}).diagnose(
+        X_new, y_new
+    )
     print(f"=== {name} ===\n{found[name]}\n")
 
 # %%
@@ -47,11 +53,18 @@ fig, axes = plt.subplots(1, 4, figsize=(11, 3.7), layout="constrained", sharey=T
 for ax, (name, model) in zip(axes, fits.items(), strict=True):
     ax.plot(model.history_["objective"], color="C2", lw=2, label="training rows")
     ax.plot(model.evals_result_["new"]["loss"], color="C0", lw=2, label="new rows")
-    warnings = ", ".join(rule.replace("_", " ") for rule in found[name].rules) or "no warning"
+    warnings = (
+        ", ".join(rule.replace("_", " ") for rule in sorted(found[name].rules))
+        or "no warning"
+    )
     ax.set(xlabel="round", ylim=(0, 80))
-    ax.set_title(f"{name}\n“{warnings}”", fontsize=11, color="C5" if found[name].rules else "C0")
+    ax.set_title(
+        f"{name}\n“{warnings}”", fontsize=11, color="C5" if found[name].rules else "C0"
+    )
 axes[0].set_ylabel("mean absolute error")
 axes[0].legend()
 named = sum(bool(report.rules) for report in found.values())
-fig.suptitle(f"diagnose() has warnings for {named} of these {len(fits)} fits", weight="bold")
+fig.suptitle(
+    f"diagnose() has warnings for {named} of these {len(fits)} fits", weight="bold"
+)
 plt.show()

@@ -2,15 +2,16 @@
 A model that can be read
 ========================
 
-With the learner ``"additive"`` a model is a sum of one curve per feature, and nothing else.  The curves below
-are the model itself, not an approximation, and here they cost no accuracy.
+With the learner ``"additive"`` a model is a sum of one curve per feature, and nothing
+else.  The curves below are the model itself, not an approximation, and here they cost
+no accuracy.
 """
 
 # %%
 # Diabetes after a year
 # ---------------------
-# The target is how far the disease has progressed a year after the measurements, in the units of a clinical
-# score.
+# The target is how far the disease has progressed a year after the measurements, in the
+# units of a clinical score.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -19,27 +20,35 @@ from sklearn.model_selection import cross_val_score
 
 from convexboost import ConvexBoostRegressor
 
-plt.style.use(["seaborn-v0_8-whitegrid", "seaborn-v0_8-notebook", "tableau-colorblind10"])
+plt.style.use(
+    ["seaborn-v0_8-whitegrid", "seaborn-v0_8-notebook", "tableau-colorblind10"]
+)
 
 X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
 for learner in ("tree", "additive"):
-    r2 = cross_val_score(ConvexBoostRegressor(learner=learner, random_state=0), X, y, cv=5)
+    r2 = cross_val_score(
+        ConvexBoostRegressor(learner=learner, random_state=0), X, y, cv=5
+    )
     print(f"{learner:>8}: R² {r2.mean():.3f} in cross-validation")
 
 # %%
 # The curves
 # ----------
-# ``shape_functions`` returns them as data: cuts, and the value between two cuts.  A prediction is the base
-# value plus one value from each curve.
+# ``shape_functions`` returns them as data: cuts, and the value between two cuts.  A
+# prediction is the base value plus one value from each curve.
 
 model = ConvexBoostRegressor(learner="additive", random_state=0).fit(X, y)
 curves = {curve.feature: curve for curve in model.shape_functions()}
 patient = X.iloc[[0]]
 parts = {
-    name: curve.values[np.searchsorted(curve.cuts, patient[name].item()), 0] for name, curve in curves.items()
+    name: curve.values[np.searchsorted(curve.cuts, patient[name].item()), 0]
+    for name, curve in curves.items()
 }
 base = model.predict_contributions(patient)[0, -1]
-print(f"base {base:.1f} + curves {sum(parts.values()):+.1f} = prediction {model.predict(patient)[0]:.1f}")
+print(
+    f"base {base:.1f} + curves {sum(parts.values()):+.1f} = prediction "
+    f"{model.predict(patient)[0]:.1f}"
+)
 
 # %%
 # The six most important features, and where the patients are (ticks).
@@ -82,7 +91,8 @@ for ax in axes[:, 0]:
     ax.set_ylabel("adds to the score")
 share = 100 * sum(importance[name] for name in order[:2])
 fig.suptitle(
-    f"The whole model is curves like these; the first two have {share:.0f} % of the importance",
+    f"The whole model is curves like these; the first two have {share:.0f} % "
+    "of the importance",
     weight="bold",
 )
 plt.show()

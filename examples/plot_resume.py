@@ -2,8 +2,9 @@
 Stop, look, train on
 ====================
 
-With ``warm_start`` a second ``fit`` goes on where the first one ended, and ``checkpoint`` does the same
-across crashes and processes.  The model is the same, bit for bit, as if training had never stopped.
+With ``warm_start`` a second ``fit`` goes on where the first one ended, and
+``checkpoint`` does the same across crashes and processes.  The model is the same, bit
+for bit, as if training had never stopped.
 """
 
 # %%
@@ -20,9 +21,13 @@ from sklearn.model_selection import train_test_split
 
 from convexboost import ConvexBoostClassifier, load
 
-plt.style.use(["seaborn-v0_8-whitegrid", "seaborn-v0_8-notebook", "tableau-colorblind10"])
+plt.style.use(
+    ["seaborn-v0_8-whitegrid", "seaborn-v0_8-notebook", "tableau-colorblind10"]
+)
 
-X, X_new, y, y_new = train_test_split(*load_digits(return_X_y=True), test_size=0.5, random_state=0)
+X, X_new, y, y_new = train_test_split(
+    *load_digits(return_X_y=True), test_size=0.5, random_state=0
+)
 settings = {"early_stopping": False, "random_state": 0}
 model = ConvexBoostClassifier(warm_start=True, **settings)
 pieces = []
@@ -35,8 +40,8 @@ for n_rounds in (20, 60, 150):
 # %%
 # The same bits
 # -------------
-# One run of 150 rounds gives the same model, and so does a run that was killed: here a callback stops it in
-# round 70, and the same program, run again, goes on from the file.
+# One run of 150 rounds gives the same model, and so does a run that was killed: here a
+# callback stops it in round 70, and the same program, run again, goes on from the file.
 
 at_once = ConvexBoostClassifier(n_rounds=150, **settings).fit(X, y)
 with tempfile.TemporaryDirectory() as folder:
@@ -65,24 +70,38 @@ same = {
     "killed and resumed": resumed,
     "saved and loaded": loaded,
 }
-same = {name: bool(np.array_equal(scores, other.decision_function(X_new))) for name, other in same.items()}
+same = {
+    name: bool(np.array_equal(scores, other.decision_function(X_new)))
+    for name, other in same.items()
+}
 print(same)
 
 # %%
 
 fig, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
 whole = [100 * np.mean(labels != y_new) for labels in at_once.staged_predict(X_new)]
-ax.plot(np.arange(1, 151), whole, color="C2", lw=8, alpha=0.7, label="150 rounds at once")
+ax.plot(
+    np.arange(1, 151), whole, color="C2", lw=8, alpha=0.7, label="150 rounds at once"
+)
 first = 0
-for number, (errors, colour) in enumerate(zip(pieces, ("C1", "C3", "C0"), strict=True), 1):
+for number, (errors, colour) in enumerate(
+    zip(pieces, ("C1", "C3", "C0"), strict=True), 1
+):
     rounds = np.arange(first + 1, len(errors) + 1)
-    ax.plot(rounds, errors[first:], color=colour, lw=2.4, label=f"fit {number}: to round {len(errors)}")
+    ax.plot(
+        rounds,
+        errors[first:],
+        color=colour,
+        lw=2.4,
+        label=f"fit {number}: to round {len(errors)}",
+    )
     ax.plot(rounds[-1], errors[-1], "o", color=colour, ms=8)
     first = len(errors)
 ax.set(xlabel="round", ylabel="new digits wrong (%)", xlim=(0, 155), ylim=(0, 20))
 ax.legend()
 ax.set_title(
-    f"{sum(same.values())} of {len(same)} ways to stop and go on give the same model, bit for bit",
+    f"{sum(same.values())} of {len(same)} ways to stop and go on give the "
+    "same model, bit for bit",
     loc="left",
     weight="bold",
 )

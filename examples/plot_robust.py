@@ -2,8 +2,8 @@
 Gross errors in the targets
 ===========================
 
-A few wrong targets pull a fit by squared error away from the rest.  The absolute, Huber and
-epsilon-insensitive losses limit what a single row can do.
+A few wrong targets pull a fit by squared error away from the rest.  The absolute, Huber
+and epsilon-insensitive losses limit what a single row can do.
 """
 
 # %%
@@ -17,7 +17,9 @@ import numpy as np
 from convexboost import ConvexBoostRegressor
 from convexboost.losses import EpsilonInsensitive, Huber
 
-plt.style.use(["seaborn-v0_8-whitegrid", "seaborn-v0_8-notebook", "tableau-colorblind10"])
+plt.style.use(
+    ["seaborn-v0_8-whitegrid", "seaborn-v0_8-notebook", "tableau-colorblind10"]
+)
 
 
 def measure(share_wrong, seed=0, n_rows=600):
@@ -34,8 +36,8 @@ def measure(share_wrong, seed=0, n_rows=600):
 # %%
 # Four losses
 # -----------
-# Everything else is equal: curves of one column, default settings.  ``Huber(0.3)`` is quadratic up to an
-# error of 0.3; ``EpsilonInsensitive(0.3)`` ignores errors up to 0.3.
+# Everything else is equal: curves of one column, default settings.  ``Huber(0.3)`` is
+# quadratic up to an error of 0.3; ``EpsilonInsensitive(0.3)`` ignores errors up to 0.3.
 
 LOSSES = {
     "squared": ("half_squared", "C1"),
@@ -49,7 +51,9 @@ curves = {}
 for share in SHARES:
     x, y, truth = measure(share)
     for name, (loss, _) in LOSSES.items():
-        fitted = ConvexBoostRegressor(loss, learner="additive", random_state=0).fit(x[:, None], y)
+        fitted = ConvexBoostRegressor(loss, learner="additive", random_state=0).fit(
+            x[:, None], y
+        )
         curve = fitted.predict(x[:, None])
         distance[name].append(np.abs(curve - truth).mean())
         if share == 0.2:
@@ -58,10 +62,13 @@ for name, distances in distance.items():
     print(f"{name:>20}: mean distance from the truth", *(f"{d:.3f}" for d in distances))
 
 # %%
-# Without wrong targets the squared error is as good as any.  With every fifth target wrong, the others stay
-# near the curve and it does not.  With 30 % wrong, all of them begin to give way.
+# Without wrong targets the squared error is as good as any.  With every fifth target
+# wrong, the others stay near the curve and it does not.  With 30 % wrong, all of them
+# begin to give way.
 
-fig, (left, right) = plt.subplots(1, 2, figsize=(9.5, 4), layout="constrained", width_ratios=[1.4, 1])
+fig, (left, right) = plt.subplots(
+    1, 2, figsize=(9.5, 4), layout="constrained", width_ratios=[1.4, 1]
+)
 x, y, truth, _ = curves["absolute"]
 left.plot(x, y, ".", color="C2", ms=4, label="targets, 20 % wrong")
 left.plot(x, truth, color="0.1", lw=1.2, label="truth")
@@ -70,12 +77,21 @@ for name in ("squared", "absolute"):
 left.set(xlabel="x", ylabel="y")
 left.legend(loc="upper left")
 for name, (_, colour) in LOSSES.items():
-    right.plot([100 * share for share in SHARES], distance[name], "o-", color=colour, label=name)
-right.set(xlabel="wrong targets (%)", ylabel="mean distance from the truth", ylim=(0, None))
+    right.plot(
+        [100 * share for share in SHARES],
+        distance[name],
+        "o-",
+        color=colour,
+        label=name,
+    )
+right.set(
+    xlabel="wrong targets (%)", ylabel="mean distance from the truth", ylim=(0, None)
+)
 right.legend(title="loss")
 times = distance["squared"][2] / distance["absolute"][2]
 fig.suptitle(
-    f"With 20 % wrong targets the squared error is {times:.0f} times as far off as the absolute error",
+    f"With 20 % wrong targets the squared error is {times:.0f} times as far "
+    "off as the absolute error",
     weight="bold",
 )
 plt.show()

@@ -2,9 +2,9 @@
 Pipelines and searches
 ======================
 
-The estimators are scikit-learn estimators: they work in pipelines, cross-validation and searches, and the
-parameters of the weak learner are found as ``learner__...``.  Here a search asks which leaves and which
-learning rate to take.
+The estimators are scikit-learn estimators: they work in pipelines, cross-validation and
+searches, and the parameters of the weak learner are found as ``learner__...``.  Here a
+search asks which leaves and which learning rate to take.
 """
 
 # %%
@@ -24,12 +24,17 @@ from convexboost import ConvexBoostRegressor
 plt.style.use(["seaborn-v0_8-white", "seaborn-v0_8-notebook", "tableau-colorblind10"])
 
 X, y = load_diabetes(return_X_y=True, as_frame=True)
-pipeline = make_pipeline(StandardScaler(), ConvexBoostRegressor("half_squared", "tree", random_state=0))
+pipeline = make_pipeline(
+    StandardScaler(), ConvexBoostRegressor("half_squared", "tree", random_state=0)
+)
 LEAVES, RATES = (2, 4, 8, 16, 31), (0.03, 0.1, 0.3)
 folds = RepeatedKFold(n_splits=5, n_repeats=1, random_state=0)
 search = GridSearchCV(
     pipeline,
-    {"convexboostregressor__learner__max_leaves": LEAVES, "convexboostregressor__learning_rate": RATES},
+    {
+        "convexboostregressor__learner__max_leaves": LEAVES,
+        "convexboostregressor__learning_rate": RATES,
+    },
     cv=folds,
     scoring="neg_root_mean_squared_error",
 ).fit(X, y)
@@ -39,13 +44,16 @@ for name, value in search.best_params_.items():
 # %%
 # Is it worth it?
 # ---------------
-# The differences between neighbours in the grid are smaller than those between folds: with few rows a search
-# picks luck, too.
+# The differences between neighbours in the grid are smaller than those between folds:
+# with few rows a search picks luck, too.
 
 default = -cross_val_score(pipeline, X, y, cv=folds, scoring=search.scoring)
 best = -search.best_score_
 spread = search.cv_results_["std_test_score"][search.best_index_]
-print(f"error in cross-validation: default {default.mean():.2f}, best of the grid {best:.2f}")
+print(
+    f"error in cross-validation: default {default.mean():.2f}, best of the "
+    f"grid {best:.2f}"
+)
 print(f"standard deviation between folds: {spread:.2f}")
 
 # %%
@@ -56,7 +64,13 @@ image = ax.imshow(errors, cmap="cividis_r", aspect="auto")
 for (row, column), error in np.ndenumerate(errors):
     dark = error > errors.min() + 0.55 * np.ptp(errors)
     ax.text(
-        column, row, f"{error:.1f}", ha="center", va="center", color="white" if dark else "black", fontsize=12
+        column,
+        row,
+        f"{error:.1f}",
+        ha="center",
+        va="center",
+        color="white" if dark else "black",
+        fontsize=12,
     )
 place = np.unravel_index(errors.argmin(), errors.shape)
 ax.plot(place[1], place[0], "s", ms=50, mfc="none", mec="C1", mew=3)
@@ -65,7 +79,8 @@ ax.set_yticks(range(len(LEAVES)), LEAVES)
 ax.set(xlabel="learning_rate", ylabel="learner__max_leaves")
 fig.colorbar(image, label="root mean squared error in cross-validation")
 ax.set_title(
-    f"Best of the grid {best:.1f}, default {default.mean():.1f}, folds differ by {spread:.1f}",
+    f"Best of the grid {best:.1f}, default {default.mean():.1f}, folds differ "
+    f"by {spread:.1f}",
     loc="left",
     weight="bold",
 )

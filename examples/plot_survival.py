@@ -2,16 +2,17 @@
 Survival analysis with your own loss
 ====================================
 
-Cox's partial likelihood compares each failure with all that were still at risk, so rows are not independent.
-It is convex, and that is all it takes: a method with value and derivatives makes a survival model.
+Cox's partial likelihood compares each failure with all that were still at risk, so rows
+are not independent. It is convex, and that is all it takes: a method with value and
+derivatives makes a survival model.
 """
 
 # %%
 # Machines that fail, and some that are still running
 # ---------------------------------------------------
-# The risk grows where load and temperature are high together.  About a third of the machines had not failed
-# when the study ended: all we know is that they lived longer than that.  Their times are given as negative
-# numbers.
+# The risk grows where load and temperature are high together.  More than a quarter of
+# the machines had not failed when the study ended: all we know is that they lived
+# longer than that.  Their times are given as negative numbers.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -19,7 +20,9 @@ from sklearn.linear_model import LinearRegression
 
 from convexboost import ConvexBoostRegressor, check_loss
 
-plt.style.use(["seaborn-v0_8-whitegrid", "seaborn-v0_8-notebook", "tableau-colorblind10"])
+plt.style.use(
+    ["seaborn-v0_8-whitegrid", "seaborn-v0_8-notebook", "tableau-colorblind10"]
+)
 
 
 def machines(n_rows, seed):
@@ -40,8 +43,9 @@ print(f"still running: {100 * np.mean(y < 0):.0f} %")
 # %%
 # Cox's loss
 # ----------
-# ``total`` returns the loss of all rows as one number, and its partial derivatives.  The sums are sums of
-# logarithms: ``check_loss`` tries large scores, too, and would find that ``np.exp`` overflows.
+# ``total`` returns the loss of all rows as one number, and its partial derivatives.
+# The sums are sums of logarithms: ``check_loss`` tries large scores, too, and would
+# find that ``np.exp`` overflows.
 
 
 class Cox:
@@ -53,12 +57,14 @@ class Cox:
         f, time, failed = F[:, 0], np.abs(y[:, 0]), y[:, 0] > 0
         up = np.argsort(time, kind="stable")
         down = up[::-1]
-        # At risk are all rows with a time at least as long; rows with equal times share the sum.
+        # At risk are all rows with a time at least as long; equal times share a sum.
         last = len(f) - 1 - np.searchsorted(time[up], time, side="left")
         at_risk = np.logaddexp.accumulate((f + np.log(weight))[down])[last]
         # A row was at risk at all failures up to its own time.
         share = np.where(failed, np.log(weight) - at_risk, -np.inf)
-        so_far = np.logaddexp.accumulate(share[up])[np.searchsorted(time[up], time, side="right") - 1]
+        so_far = np.logaddexp.accumulate(share[up])[
+            np.searchsorted(time[up], time, side="right") - 1
+        ]
         partials = weight * (np.exp(f + so_far) - failed)
         return np.sum(weight * failed * (at_risk - f)), partials[:, None]
 
@@ -68,8 +74,9 @@ print(check_loss(Cox(), y))
 # %%
 # Two models with this loss
 # -------------------------
-# Trees, and the classical linear Cox model: the same loss with a linear weak learner.  Concordance is the
-# share of pairs in which the machine with the higher predicted risk fails first.
+# Trees, and the classical linear Cox model: the same loss with a linear weak learner.
+# Concordance is the share of pairs in which the machine with the higher predicted risk
+# fails first.
 
 
 def concordance(y, risk):
@@ -89,7 +96,8 @@ for name, model in models.items():
     print(f"{name}: concordance {found[name]:.3f} on new machines")
 
 # %%
-# Kaplan-Meier curves of new machines, by predicted risk.  Good predictions pull the curves apart.
+# Kaplan-Meier curves of new machines, by predicted risk.  Good predictions pull the
+# curves apart.
 
 
 def kaplan_meier(y):
@@ -109,11 +117,17 @@ for ax, (name, model) in zip(axes, models.items(), strict=True):
     ):
         times, share = kaplan_meier(y_new[third == k])
         ax.step(times, 100 * share, where="post", color=colour, lw=2.4, label=text)
-    ax.set(xlabel="time", xlim=(0, 5), ylim=(0, 100), title=f"{name}: concordance {found[name]:.2f}")
+    ax.set(
+        xlabel="time",
+        xlim=(0, 5),
+        ylim=(0, 100),
+        title=f"{name}: concordance {found[name]:.2f}",
+    )
 axes[0].set_ylabel("still running (%)")
 axes[1].legend(title="predicted risk", title_fontsize=10, loc="upper right")
 fig.suptitle(
-    f"A survival model from a dozen lines of loss: concordance {found['boosted trees']:.2f}, "
+    "A survival model from a dozen lines of loss: concordance "
+    f"{found['boosted trees']:.2f}, "
     f"linear {found['linear Cox model']:.2f}",
     weight="bold",
 )

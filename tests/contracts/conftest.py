@@ -76,7 +76,7 @@ class UsersAbsolute:
         return F - (F - y).clip(-size, size)
 
     def start(self, y, weight):
-        return np.array([weighted_quantile(y[:, [k]], weight, 0.5)[0] for k in range(y.shape[1])])
+        return weighted_quantile(y, FunctionSpace.of(len(y), weight), 0.5)
 
     def link(self, F):
         return F

@@ -292,8 +292,8 @@ def test_names_of_columns_that_are_not_there():
         (np.zeros(N), r"[Ss]ample.weight.* (zero|non-zero)"),
         (with_one(np.ones(N), np.nan), "sample_weight contains NaN"),
         (with_one(np.ones(N), np.inf), "sample_weight contains infinity"),
-        (np.ones(N - 1), r"sample_weight.shape == \(29,\), expected \(30,\)"),
-        (np.ones((N, 2)), "Sample weights must be 1D"),
+        (np.ones(N - 1), r"`sample_weight` must have shape \(30,\) like the rows of `X`, got \(29,\)"),
+        (np.ones((N, 2)), rf"`sample_weight` must have shape \({N},\) like the rows of `X`, got \({N}, 2\)"),
     ],
     ids=["negative", "zero", "nan", "infinite", "short", "matrix"],
 )

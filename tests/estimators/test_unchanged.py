@@ -89,7 +89,11 @@ def test_interrupted_anywhere(case, refit):
     model, first, second, use = case
     lines = count_lines(model, second)
     kept = 0
-    for at in np.unique(np.geomspace(1, lines - 30, 20).astype(int)):
+    early, late = (
+        np.geomspace(1, lines - 30, 20),
+        np.linspace(lines / 2, lines - 30, 8),
+    )  # late: in the rounds
+    for at in np.unique(np.concatenate([early, late]).astype(int)):
         model = clone(model)
         if refit:
             model.fit(*first[0], **first[1])

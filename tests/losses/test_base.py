@@ -99,7 +99,7 @@ def test_residual_sign():
 def test_weighted_quantile(q, rng):
     """The smallest value with at least a share q of the weight at or below it."""
     y, weight = np.round(rng.normal(size=(50, 2)), 1), rng.integers(1, 5, 50).astype(float)
-    found = weighted_quantile(y, weight, q)
+    found = weighted_quantile(y, FunctionSpace.of(50, weight), q)
     for k in range(2):
         reached = [value for value in y[:, k] if weight[y[:, k] <= value].sum() >= q * weight.sum() - 1e-9]
         assert found[k] == min(reached)
@@ -111,5 +111,5 @@ def test_weighted_quantile_of_repeated_rows(rng):
         y, counts = rng.normal(size=(n, 1)), rng.integers(1, 4, n)
         repeated = np.repeat(y, counts, axis=0)
         for q in (0.1, 0.25, 0.3, 0.5, 0.7, 0.9):
-            weighted = weighted_quantile(y, counts / counts.sum(), q)
-            assert weighted == weighted_quantile(repeated, np.full(len(repeated), 1 / len(repeated)), q)
+            weighted = weighted_quantile(y, FunctionSpace.of(n, counts), q)
+            assert weighted == weighted_quantile(repeated, FunctionSpace.of(len(repeated)), q)

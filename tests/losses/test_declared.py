@@ -120,7 +120,7 @@ def name_of(loss):
 #: How each optional method is called.
 METHODS = {
     "best_constant": lambda loss, F, y, space: loss.best_constant(y, F.shape[1], space),
-    "best_shifts": lambda loss, F, y, space: loss.best_shifts(F, y, space.weight, np.arange(N) % 3, 3),
+    "best_shifts": lambda loss, F, y, space: loss.best_shifts(F, y, space, np.arange(N) % 3, 3),
     "curvatures": lambda loss, F, y, space: loss.curvatures(y, loss.evaluate(F, y)[1]),
     "prox": lambda loss, F, y, space: loss.prox(F, y, 0.5),
     "support": lambda loss, F, y, space: loss.support(loss.evaluate(F, y)[1], F, y)[0],

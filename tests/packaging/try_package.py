@@ -17,16 +17,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 EXTRAS = "plot,cli,onnx"
-#: Quick, and of every layer: public names, metadata, types, a user's learner and loss, estimators, files.
+#: Quick, and of every layer: public names, metadata, types, a user's learner and loss, and model files.
 PART = (
     "tests/packaging",
     "tests/test_public_api.py",
     "tests/test_one_file.py",
-    "tests/test_callbacks.py",
-    "tests/test_metrics.py",
     "tests/test_site.py",
-    "tests/estimators/test_parameters.py",
-    "tests/estimators/test_ranker.py",
     "tests/persistence/test_model_file.py",
 )
 WHERE = "import convexboost; print(convexboost.__file__, convexboost.__version__)"

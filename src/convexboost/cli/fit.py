@@ -15,6 +15,7 @@ from convexboost.cli.output import CommandError, check_file, folder_of, show
 from convexboost.cli.rows import Data, Roles, Rows
 from convexboost.cli.settings import ESTIMATORS, SettingsError, make, parse_sets, read_config, task_of
 from convexboost.estimators._base import BaseConvexBoost
+from convexboost.estimators._input import Given
 
 
 class FitOptions(NamedTuple):
@@ -108,7 +109,7 @@ def _validation(given: FitOptions, roles: Roles, estimator: BaseConvexBoost, row
     assert given.valid is not None
     learned = make(task, estimator.get_params(deep=False))
     with _refused():
-        learned._training_rows(rows.X, rows.y, None, None, None)  # learns the columns and the classes
+        learned._training_rows(Given(rows.X, rows.y), None)  # learns the columns and the classes
     return Data(given.valid, given.form, roles._replace(drop=()), learned).rows(task)
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from convexboost.core.cached import cached_property
 from convexboost.core.hypotheses import Move
 from convexboost.core.space import Array, FunctionSpace
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, NamedTuple, Self
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from convexboost.core.sums import EVEN, CellSums, ExactSum, whole
+from convexboost.core.cached import cached_property
+from convexboost.core.communicator import ALONE, Communicator
+from convexboost.core.sums import EVEN, MASS_UNIT, CellSums, ExactSum, total, whole
 from convexboost.core.text import brief
 
 Array = NDArray[np.float64]
@@ -29,9 +31,25 @@ WEIGHT_BITS = 400
 NO_WEIGHT = 2.0**-900
 
 
-def in_range(weight: Array) -> Array:
+class Mergeable(Protocol):
+    """A sum over some of the rows."""
+
+    def merge(self, others: Iterable[Any]) -> Self: ...
+    def reduce(self, communicator: Communicator) -> Self: ...
+
+
+Sums = TypeVar("Sums", bound=Mergeable)
+
+
+def as_columns(values: Any) -> NDArray[Any]:
+    """Return an array with two dimensions: a vector, which may be empty, becomes a column."""
+    values = np.asarray(values)
+    return values.reshape(len(values), math.prod(values.shape[1:]))
+
+
+def in_range(weight: Array, communicator: Communicator = ALONE) -> Array:
     """Multiply weights that are huge or tiny by a power of two, which changes no ratio."""
-    largest = float(weight.max())
+    largest = communicator.largest(weight.max(initial=0.0))
     bits = math.frexp(largest)[1]
     shift = min(max(bits, -WEIGHT_BITS), WEIGHT_BITS) - bits
     if shift != 0:
@@ -48,13 +66,16 @@ class Shares(NamedTuple):
     over: int
 
     @classmethod
-    def of(cls, weight: Array) -> Shares:
+    def of(cls, weight: Array, communicator: Communicator = ALONE) -> Shares:
         """Count weights that add up to 1, where they have a common unit."""
-        found = common_unit(weight)
-        if found is None or not math.isclose(found[0].sum() * found[1], 1.0, rel_tol=SAME):
+        found = common_unit(weight, communicator)
+        if found is None:
             return cls(weight, False, 1)
-        whole = found[0]
-        return cls(EVEN if (whole == 1.0).all() else whole, True, int(whole.sum()))
+        whole, unit = found
+        over = int(total(whole, communicator))
+        if not math.isclose(over * unit, 1.0, rel_tol=SAME):
+            return cls(weight, False, 1)
+        return cls(whole if communicator.any((whole != 1.0).any()) else EVEN, True, over)
 
     def spread(self, n_samples: int) -> Array:
         """Return the weights row by row."""
@@ -65,26 +86,27 @@ class Shares(NamedTuple):
         return Shares(self.weight[rows], self.counted, self.over)
 
 
-def common_unit(weight: Array) -> tuple[Array, float] | None:
+def common_unit(weight: Array, communicator: Communicator = ALONE) -> tuple[Array, float] | None:
     """Return weights as multiples of the largest unit that they have in common, and this unit.
 
     None where there is no such unit, or the multiples add up to more than MOST_COUNTS.  The unit is found by
     Euclid's algorithm on all weights at once.  Its remainders carry the rounding of every step, so each unit
     is also tried as the nearest fraction of the largest weight.
     """
-    total, largest = float(ExactSum().add(weight)), float(weight.max())
-    unit = tried = float(weight.min())
-    while total <= MOST_COUNTS * unit:
+    all_weights, largest = total(weight, communicator), communicator.largest(weight.max(initial=0.0))
+    unit = tried = -communicator.largest(-weight.min(initial=math.inf))
+    while all_weights <= MOST_COUNTS * unit:
         counts = weight / tried
         whole = np.rint(counts)
-        if (np.abs(counts - whole) <= SAME * counts).all() and whole.sum() <= MOST_COUNTS:
+        fits = not communicator.any((np.abs(counts - whole) > SAME * counts).any())
+        if fits and total(whole, communicator) <= MOST_COUNTS:
             return whole, tried
         counts = weight / unit
         rest = np.abs(counts - np.rint(counts))
-        rest = rest[rest > REMAINDER]
-        if len(rest) == 0:
+        least = -communicator.largest(-rest[rest > REMAINDER].min(initial=math.inf))
+        if least == math.inf:
             break
-        unit *= float(rest.min())
+        unit *= least
         tried = largest / round(largest / unit)
     return None
 
@@ -95,41 +117,56 @@ class FunctionSpace:
 
     The only place that knows the sample weights.  The functional gradient of a mean loss is the row-wise
     subgradient, with no 1/N: the weight is inside the inner product.
+
+    The points may be spread over processes.  Arrays then have the rows of this process, and what is summed
+    over rows (inner products, means, masses, `added`) is summed over those of all.
     """
 
     weight: Array  #: p, shape (n_samples,); sums to 1 over all the rows of the problem
     total: float = 1.0  #: the sum of the sample weights before they were normalised
     given: Shares | None = field(default=None, repr=False, compare=False)  #: found from the weights if None
     rows: float | None = None  #: what all rows count as; None: `total`, but at least one for each
+    communicator: Communicator = field(default=ALONE, repr=False, compare=False)  #: has the other rows
 
     __repr__ = brief
 
     @classmethod
     def of(
-        cls, n_samples: int, sample_weight: Array | None = None, rows_per_weight: float | None = None
+        cls,
+        n_samples: int,
+        sample_weight: Array | None = None,
+        rows_per_weight: float | None = None,
+        communicator: Communicator = ALONE,
     ) -> Self:
         """Make the space with p proportional to `sample_weight` (uniform when None).
 
         A weight of 1 counts as `rows_per_weight` rows; None: as one row, but weights below 1 on average are
-        shares, not parts of a row.
+        shares, not parts of a row.  `n_samples` and `sample_weight` are those of this process.
         """
         if sample_weight is None:
-            return cls(np.full(n_samples, 1.0 / n_samples), float(n_samples), Shares(EVEN, True, n_samples))
-        weight = in_range(np.asarray(sample_weight, float))
-        total = float(ExactSum().add(weight))
-        shares = Shares.of(weight / total)
-        rows = None if rows_per_weight is None else rows_per_weight * total
-        return cls(shares.spread(len(weight)) / shares.over, total, shares, rows)
+            n = int(communicator.add(np.array([n_samples]))[0])
+            shares, weight = Shares(EVEN, True, n), np.full(n_samples, 1.0 / n)
+            return cls(weight, float(n), shares, float(n), communicator)
+        weight = in_range(np.asarray(sample_weight, float), communicator)
+        sum_ = total(weight, communicator)
+        shares = Shares.of(weight / sum_, communicator)
+        rows = None if rows_per_weight is None else rows_per_weight * sum_
+        return cls(shares.spread(len(weight)) / shares.over, sum_, shares, rows, communicator)
 
     @property
     def n_samples(self) -> int:
-        """Return the number of training points."""
+        """Return the number of training points that are here."""
         return len(self.weight)
+
+    @cached_property
+    def n_points(self) -> int:
+        """Return the number of all training points."""
+        return int(self.communicator.add(np.array([len(self.weight)]))[0])
 
     @property
     def n_rows(self) -> float:
         """Return what all rows count as: a row of weight 2 is two rows."""
-        return max(self.total, float(len(self.weight))) if self.rows is None else self.rows
+        return max(self.total, float(self.n_points)) if self.rows is None else self.rows
 
     @property
     def row(self) -> float:
@@ -137,25 +174,43 @@ class FunctionSpace:
         return 1.0 / self.n_rows
 
     def part(self, rows: slice) -> FunctionSpace:
-        """Return the space of some rows, with the weights they have here."""
+        """Return the space of some of the rows here, with the weights they have.  It does not communicate."""
         if rows.start in (None, 0) and (rows.stop is None or rows.stop >= len(self.weight)):
-            return self
+            return self if self.communicator.size == 1 else self._local
         return FunctionSpace(self.weight[rows], self.total, self._shares.part(rows), self.n_rows)
+
+    def take(self, rows: NDArray[Any]) -> FunctionSpace:
+        """Return the space of some of the rows, by their numbers here, with the weights they have."""
+        shares = self._shares
+        shares = shares._replace(weight=shares.weight[rows] if len(shares.weight) else EVEN)
+        return replace(self, weight=self.weight[rows], given=shares, rows=self.n_rows)
+
+    @cached_property
+    def _local(self) -> FunctionSpace:
+        """Return the space of the rows here."""
+        return replace(self, given=self._shares, rows=self.n_rows, communicator=ALONE)
 
     @cached_property
     def _shares(self) -> Shares:
-        return self.given or Shares.of(self.weight)
+        return self.given or Shares.of(self.weight, self.communicator)
 
     @cached_property
     def whole(self) -> tuple[Array, float]:
         """Return the weights in whole numbers, and their unit: sums of them are exact in any order."""
         shares = self._shares
-        return (shares.spread(self.n_samples), 1.0 / shares.over) if shares.counted else whole(self.weight)
+        if shares.counted:
+            return shares.spread(self.n_samples), 1.0 / shares.over
+        return whole(self.weight, self.communicator)
 
     @cached_property
     def counts(self) -> tuple[Array, float] | None:
         """Return the weights as multiples of a common unit, and this unit, if there is one."""
-        return common_unit(self.weight)
+        return common_unit(self.weight, self.communicator)
+
+    def added(self, parts: Iterable[Sums]) -> Sums:
+        """Add up what was summed over parts of the rows, here and elsewhere."""
+        first, *others = parts
+        return first.merge(others).reduce(self.communicator)
 
     def exact_inner(self, F: Array, G: Array) -> ExactSum:
         """⟨F, G⟩, to be merged with that of other rows of the problem."""
@@ -173,11 +228,14 @@ class FunctionSpace:
         `bound` is at least Σ_n p_n |columns_n| over all rows, and the same for all that are merged.
         """
         weight, counted, over = self._shares
-        return CellSums(n_cells, columns.shape[1], bound, over).add(cell, columns, weight, counted)
+        sums = CellSums(n_cells, columns.shape[1], bound, over)
+        if not counted:
+            sums.mass_unit = MASS_UNIT  # also where there are no rows
+        return sums.add(cell, columns, weight, counted)
 
     def inner(self, F: Array, G: Array) -> float:
         """⟨F, G⟩."""
-        return float(self.exact_inner(F, G))
+        return float(self.added([self.exact_inner(F, G)]))
 
     def norm(self, F: Array) -> float:
         """‖F‖."""
@@ -185,7 +243,11 @@ class FunctionSpace:
 
     def mean(self, rows: NDArray[Any]) -> float:
         """Σ_n p_n rows_n."""
-        return float(self.exact_mean(rows))
+        return float(self.added([self.exact_mean(rows)]))
+
+    def means(self, columns: Array) -> Array:
+        """Σ_n p_n columns_n, column by column."""
+        return self.added([self.exact_mean(columns)]).columns()
 
     def mass(self, rows: NDArray[np.bool_]) -> float:
         """Return the weight of some rows."""
@@ -193,15 +255,18 @@ class FunctionSpace:
         if not counted:
             return self.mean(rows)
         # Counts are whole numbers: their sums are exact.
-        return (float(np.sum(weight, where=rows)) if len(weight) else np.count_nonzero(rows)) / over
+        count = float(np.sum(weight, where=rows)) if len(weight) else np.count_nonzero(rows)
+        return float(self.communicator.add(np.array([count]))[0]) / over
 
     def masses(self, kind: NDArray[Any], n_kinds: int = 0) -> Array:
         """Return the weight of each kind of row, by its number."""
         weight, counted, over = self._shares
-        if counted:
-            return np.bincount(kind, weight if len(weight) else None, n_kinds) / over
         n_kinds = max(n_kinds, int(kind.max()) + 1 if len(kind) else 0)
-        return self.exact_sums(kind, np.empty((len(kind), 0)), n_kinds, 0.0).masses()
+        n_kinds = int(self.communicator.largest(n_kinds))
+        if counted:
+            counts = np.bincount(kind, weight if len(weight) else None, n_kinds)
+            return self.communicator.add(counts) / over
+        return self.added([self.exact_sums(kind, np.empty((len(kind), 0)), n_kinds, 0.0)]).masses()
 
     def gradient(self, partials: Array) -> Array:
         """Turn ordinary partial derivatives ∂R/∂F_nk into the functional gradient: divide by p_n."""

@@ -4,14 +4,9 @@ Every sum is kept in whole numbers until it is read, and whole numbers add up in
 one number or a few: it needs no bound and rounds once, at the end.  `CellSums` is for tables, such as one sum
 for each leaf and output: two whole numbers for each, in a unit that comes from a bound.
 
-What a cluster adds, on every worker:
-
-1. each worker adds its own rows to a sum;
-2. ``total.digits = communicator.allreduce(total.digits)``, an addition of 64-bit whole numbers (and
-   ``total.mass``, where the weight of cells is needed);
-3. each worker reads the total, the same bits everywhere and as in one process.
-
-(The bound of `CellSums` must be the same on all workers: take it from an `ExactSum`, such as a norm.)
+Rows may be spread over processes: each adds its own rows, `reduce` adds up the whole numbers of all, and then
+each reads the same bits as a process with all rows.  (The bound of `CellSums` must be the same everywhere:
+take it from an `ExactSum`, such as a norm.)
 """
 
 from __future__ import annotations
@@ -24,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from convexboost.core.bits import bits_of, local_array, number_of
+from convexboost.core.communicator import ALONE, Communicator
 from convexboost.core.compiling import kernel, part
 
 Array = NDArray[np.float64]
@@ -90,6 +86,11 @@ class ExactSum:
             self.digits += other.digits
         return self.add(np.empty((0, len(self.digits)))) if found else self  # carries
 
+    def reduce(self, communicator: Communicator) -> Self:
+        """Add what other processes have summed over their rows."""
+        self.digits = communicator.add(self.digits)
+        return self
+
     def __float__(self) -> float:
         (digits,) = self.digits
         return _rounded(digits, self.over)
@@ -141,6 +142,14 @@ class CellSums:
             self.mass += other.mass
         return self
 
+    def reduce(self, communicator: Communicator) -> Self:
+        """Add what other processes have summed over their rows, with the same bound."""
+        if communicator.size > 1:
+            shape, size = self.digits.shape, self.digits.size
+            both = communicator.add(np.append(self.digits, self.mass))
+            self.digits, self.mass = both[:size].reshape(shape), both[size:]
+        return self
+
     def table(self) -> Array:
         """Return the weight of each cell and, behind it, the sums: (n_cells, 1 + n_columns)."""
         n_cells, n_columns, _ = self.digits.shape
@@ -157,15 +166,14 @@ class CellSums:
         return np.ascontiguousarray(self.table()[:, 1:])
 
 
-def total(parts: Iterable[ExactSum]) -> float:
-    """Return the sum of what was summed over parts of the rows."""
-    first, *others = parts
-    return float(first.merge(others))
+def total(terms: Any, communicator: Communicator = ALONE) -> float:
+    """Return the sum of some numbers, here and on other processes."""
+    return float(ExactSum().add(terms).reduce(communicator))
 
 
-def whole(weight: Array) -> tuple[Array, float]:
+def whole(weight: Array, communicator: Communicator = ALONE) -> tuple[Array, float]:
     """Return weights in whole numbers, and their unit.  Sums of them are exact in floats: below 2^53."""
-    bits = 52 - math.frexp(1.0001 * float(ExactSum().add(weight)))[1]
+    bits = 52 - math.frexp(1.0001 * total(weight, communicator))[1]
     return np.rint(np.ldexp(weight, bits)), math.ldexp(1.0, -bits)
 
 

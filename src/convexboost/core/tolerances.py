@@ -43,6 +43,6 @@ def as_good_as(best: float, first: float) -> float:
 
 
 def blocks(n_rows: int, n_outputs: int = 1) -> Iterator[slice]:
-    """Cut the rows into blocks: temporary arrays stay small, and sums do not depend on threads."""
+    """Cut the rows into blocks, at least one: temporary arrays stay small."""
     size = max(BLOCK, BLOCK_VALUES // n_outputs)
-    return (slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size))
+    return (slice(start, min(start + size, n_rows)) for start in range(0, max(n_rows, 1), size))

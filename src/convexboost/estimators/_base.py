@@ -32,7 +32,7 @@ from convexboost.estimators._input import (
     check_offset,
     check_weight,
 )
-from convexboost.estimators._progress import progress
+from convexboost.estimators._progress import agreed, progress
 from convexboost.estimators._recalibration import recalibrated
 from convexboost.estimators._reported import ReportedModel
 from convexboost.estimators._resuming import Checkpoint, GoingOn, Run
@@ -44,7 +44,6 @@ from convexboost.inspection.diagnosis import diagnose, number
 from convexboost.inspection.exact import MAX_NONZEROS
 from convexboost.inspection.findings import Diagnosis
 from convexboost.inspection.finished_run import NO_VALIDATION, FinishedRun
-from convexboost.kernels.hashing import signature
 from convexboost.losses._loss import Loss
 from convexboost.losses._objective import BoundLoss
 
@@ -64,13 +63,15 @@ class BaseConvexBoost(ExplainedModel, SavedModel, ExportedModel, ReportedModel):
         """Train; where that fails, the estimator is left as it was."""
         with fitting(self):
             self._check_parameters()
-            with Checkpoint.opened(self.checkpoint) as checkpoint:
+            with Checkpoint.opened(self.checkpoint, given.communicator) as checkpoint:
                 self._train(given, checkpoint)
 
     def _train(self, given: Given, checkpoint: Checkpoint | None) -> None:
         # Copies: `set_params` of what the user gave must not change a fitted model.
         loss, learner = copy.copy(self._loss()), copy.copy(self._learner())
         self._check_combinations(loss, learner, given.X_val is not None, given.eval_set is not None)
+        if given.communicator.size > 1:
+            self._check_spread(loss, learner, given.X_val is not None)
         before: Run | None = vars(self).get("_run") if self.warm_start else None
         going_on = GoingOn(before, checkpoint, bool(self.warm_start))
         data = self._read(given, loss, going_on.seed(self.random_state))
@@ -100,8 +101,9 @@ class BaseConvexBoost(ExplainedModel, SavedModel, ExportedModel, ReportedModel):
             options = settled.ensemble_options
         score = self._score_of(problems, data, shares, loss)
         earlier = going_on.journal(settled.settled_learner, problems)
-        with progress(self.verbose, options, len(problems)) as report:
-            callbacks = [*(self.callbacks or []), *report]
+        verbose = self.verbose if given.communicator.rank == 0 else 0
+        with progress(verbose, options, len(problems)) as report:
+            callbacks = agreed([*(self.callbacks or []), *report], given.communicator)
             training = Training.of_several(problems, options, callbacks, score, earlier)
             going_on.run(training, self.checkpoint_every)
         result = training.result()
@@ -109,7 +111,7 @@ class BaseConvexBoost(ExplainedModel, SavedModel, ExportedModel, ReportedModel):
         if shares is not None and objective.recalibrates:
             unseen = settled.bind_unseen(data.train.weighed(shares))
             result = recalibrated(result, training.members, problems, unseen)
-        self._settled, self._rows_of_fit = settled, signature(data.whole.X, data.whole.y)
+        self._settled, self._rows_of_fit = settled, data.whole.signature(data.whole.y)
         if self.warm_start:
             self._run = going_on.kept(training)
         self.loss_ = loss
@@ -161,8 +163,10 @@ class BaseConvexBoost(ExplainedModel, SavedModel, ExportedModel, ReportedModel):
         """Return the share of each row that each member holds out; None where folds say nothing."""
         if self._has_whole_groups(rows, loss):
             assert rows.groups is not None
-            return _validation.folds_of_groups(rows.X, rows.groups.numbers, self._groups_that_count(rows))
-        return _validation.folds_of_rows(rows.X, rows.y, rows.weight, self._task == "classification")
+            counts = self._groups_that_count(rows)
+            return _validation.folds_of_groups(rows.X, rows.groups.numbers, counts, rows.communicator)
+        is_classes = self._task == "classification"
+        return _validation.folds_of_rows(rows.X, rows.y, rows.weight, is_classes, rows.communicator)
 
     def _members(
         self, settled: Settled, whole: BoundLoss, data: Data, parts: Iterator[Data]

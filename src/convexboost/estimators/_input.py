@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from numbers import Real
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -13,7 +14,6 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import (
     _check_feature_names,
     _check_n_features,
-    _check_sample_weight,
     _num_samples,
     check_array,
     check_consistent_length,
@@ -21,8 +21,9 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from convexboost.core.communicator import ALONE, Communicator
 from convexboost.core.space import Array, FunctionSpace, in_range
-from convexboost.core.sums import ExactSum
+from convexboost.core.sums import total
 from convexboost.estimators import _validation
 from convexboost.estimators._frames import (
     Cells,
@@ -35,6 +36,7 @@ from convexboost.estimators._frames import (
     unmasked,
 )
 from convexboost.estimators._parameters import EstimatorParameters
+from convexboost.kernels.hashing import signature
 from convexboost.losses._groups import Groups
 from convexboost.losses._loss import Loss
 from convexboost.losses._objective import BoundLoss
@@ -54,6 +56,7 @@ class Given(NamedTuple):
     sample_weight_val: Any = None
     offset_val: Any = None
     eval_set: Any = None
+    communicator: Communicator = ALONE  #: where the rows are spread over processes, the way to the others
 
 
 class UnseenRows(NamedTuple):
@@ -77,11 +80,12 @@ class Rows(NamedTuple):
     groups: Groups | None = None
     sample_weight: Array | None = None  #: `weight` without the weights of classes
     rows_per_weight: float = 1.0  #: how many rows a weight of 1 counts as
+    communicator: Communicator = ALONE  #: the way to other rows
 
     def take(self, which: Any) -> Rows:
         """Return some of the rows."""
-        found = (None if part is None else part[which] for part in self[:-1])
-        return Rows(*found, self.rows_per_weight)  # type: ignore[arg-type, call-arg]
+        found = (None if part is None else part[which] for part in self[:-2])
+        return Rows(*found, *self[-2:])  # type: ignore[arg-type, call-arg]
 
     def that_count(self) -> Rows:
         """Return the rows with a weight."""
@@ -95,7 +99,7 @@ class Rows(NamedTuple):
         """
         rows = self.take(np.nonzero(share)[-1])
         part = share[share > 0.0]
-        if (part == 1.0).all():
+        if not self.communicator.any((part != 1.0).any()):
             return rows
         return rows._replace(
             weight=part if rows.weight is None else rows.weight * part,
@@ -104,14 +108,20 @@ class Rows(NamedTuple):
 
     def bind(self, loss: Loss, n_classes: int | None) -> BoundLoss:
         """Make the objective on these rows."""
-        space = FunctionSpace.of(self.X.shape[0], self.weight, self.rows_per_weight)
+        space = FunctionSpace.of(self.X.shape[0], self.weight, self.rows_per_weight, self.communicator)
         return loss.bind(self.y, space, n_classes, self.groups)
+
+    def signature(self, columns: Any) -> int:
+        """Return a number that tells these inputs with some columns from others; order does not matter."""
+        here = np.array([signature(self.X, columns)], np.uint64)
+        return int(self.communicator.add(here)[0])
 
     def counted(self) -> Rows:
         """Let weights that are below 1 on average, which are shares, count as a row on average."""
         if self.weight is None:
             return self
-        return self._replace(rows_per_weight=max(1.0, len(self.weight) / float(ExactSum().add(self.weight))))
+        n_rows = total(np.array([len(self.weight)]), self.communicator)
+        return self._replace(rows_per_weight=max(1.0, n_rows / total(self.weight, self.communicator)))
 
 
 class Data(NamedTuple):
@@ -135,7 +145,7 @@ class EstimatorInput(EstimatorParameters):
     def _read(self, given: Given, loss: Loss, random_state: Any) -> Data:
         """Check the arguments of `fit`, and hold out rows where `early_stopping` says so."""
         groups = self._groups(loss, given.groups, given.X)
-        whole, n_classes = self._training_rows(given.X, given.y, given.sample_weight, given.offset, groups)
+        whole, n_classes = self._training_rows(given, groups)
         with naming("random_state"):
             rng = check_random_state(random_state)
         train, held_out = whole, None
@@ -149,10 +159,9 @@ class EstimatorInput(EstimatorParameters):
         }
         return Data(whole, train, held_out, n_classes, rng.randint(2**31), watched)
 
-    def _training_rows(
-        self, X: Any, y: Any, sample_weight: Any, offset: Any, groups: Groups | None
-    ) -> tuple[Rows, int | None]:
+    def _training_rows(self, arguments: Given, groups: Groups | None) -> tuple[Rows, int | None]:
         """Check everything that has a row per sample; rows of zero weight are not part of the space."""
+        X, y, communicator = arguments.X, arguments.y, arguments.communicator
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         X = as_columns(X)
@@ -161,12 +170,15 @@ class EstimatorInput(EstimatorParameters):
         with naming("y"):
             y = self._check_targets(unmasked(y))
             check_consistent_length(X, y)
-        given = None if sample_weight is None else check_weight(sample_weight, X)
-        self._learn_class_weights(y, given)
+        given = offset = None
+        if arguments.sample_weight is not None:
+            given = check_weight(arguments.sample_weight, X, communicator=communicator)
+        if arguments.offset is not None:
+            offset = check_offset(arguments.offset, X.shape[0])
+        self._learn_class_weights(y, given, communicator)
         weight = self._weigh_classes(y, given)
-        offset = None if offset is None else check_offset(offset, X.shape[0])
-        rows = Rows(X, y, weight, offset, groups, given).that_count()
-        targets, n_classes = self._encode_targets(rows.y)
+        rows = Rows(X, y, weight, offset, groups, given, communicator=communicator).that_count()
+        targets, n_classes = self._encode_targets(rows.y, communicator)
         return rows._replace(y=targets).counted(), n_classes
 
     def _validation_arguments(self, given: Given) -> UnseenRows | None:
@@ -255,12 +267,13 @@ class EstimatorInput(EstimatorParameters):
             )
         weight = offset = groups = None
         if given.sample_weight is not None:
-            weight = check_weight(given.sample_weight, X, named("sample_weight"))
+            weight = check_weight(given.sample_weight, X, named("sample_weight"), whole.communicator)
         if given.offset is not None:
             offset = check_offset(given.offset, n_samples, named("offset"), named("X"))
         if given.groups is not None:
             groups = self._groups(loss, given.groups, X, named)
-        rows = Rows(X, targets, self._weigh_classes(given.y, weight), offset, groups, weight)
+        weights = self._weigh_classes(given.y, weight)
+        rows = Rows(X, targets, weights, offset, groups, weight, communicator=whole.communicator)
         return rows.that_count()
 
     def _hold_out(self, rows: Rows, loss: Loss, rng: Any) -> tuple[Rows, Rows]:
@@ -342,13 +355,13 @@ class EstimatorInput(EstimatorParameters):
         """Multiply the weights of the rows by those of their classes, where there are such."""
         return weight
 
-    def _learn_class_weights(self, y: Any, weight: Array | None) -> None:
+    def _learn_class_weights(self, y: Any, weight: Array | None, communicator: Communicator) -> None:
         """Find the weights of the classes from the training rows."""
 
     def _check_targets(self, y: Any) -> Any:
         raise NotImplementedError
 
-    def _encode_targets(self, y: Any) -> tuple[Any, int | None]:
+    def _encode_targets(self, y: Any, communicator: Communicator) -> tuple[Any, int | None]:
         raise NotImplementedError
 
     def _encode_validation_targets(self, y: Any, parameter: str = "y_val") -> Any:
@@ -372,14 +385,21 @@ def n_rows(X: Any) -> int:
         return int(_num_samples(X))
 
 
-def check_weight(given: Any, X: Any, name: str = "sample_weight") -> Array:
+def check_weight(
+    given: Any, X: Any, name: str = "sample_weight", communicator: Communicator = ALONE
+) -> Array:
+    n_samples, weight = n_rows(X), unmasked(given)
     with naming(name):
-        weight = _check_sample_weight(unmasked(given), X, dtype=np.float64)
+        if isinstance(weight, Real):
+            weight = np.full(n_samples, float(weight))
+        weight = check_array(weight, ensure_2d=False, dtype=np.float64, input_name=name)
+    if weight.shape != (n_samples,):
+        raise ValueError(f"`{name}` must have shape ({n_samples},) like the rows of `X`, got {weight.shape}")
     if (weight < 0).any():
         raise ValueError(f"`{name}` must not be negative, got {weight.min():g}")
-    if not (weight > 0).any():
+    if not communicator.any((weight > 0).any()):
         raise ValueError(f"`{name}` must not be all zero")
-    return in_range(weight)
+    return in_range(weight, communicator)
 
 
 def check_labels(given: Any, name: str, n_rows: int) -> NDArray[Any]:

@@ -165,6 +165,33 @@ class EstimatorParameters(NamedParts, BaseEstimator):
         if self._is_given(name):
             raise ValueError(f"`{name}`={getattr(self, name)!r} would be ignored: it needs {needed}")
 
+    def _check_spread(self, loss: Loss, learner: Learner, has_validation_rows: bool) -> None:
+        """Refuse what needs all rows in one process."""
+
+        def need(name: str, fine: bool, wanted: str) -> None:
+            if not fine:
+                value = getattr(self, name)
+                raise ValueError(f"`{name}` must be {wanted} where rows are spread, got {value!r}")
+
+        known = ", ".join(
+            name for name, kind in available("convexboost.learners").items() if kind.spreads_rows
+        )
+        need("learner", learner.spreads_rows, f"one of {known}")
+        if not loss.spreads_rows:
+            raise ValueError(
+                f"`loss` {loss} couples arbitrary rows and cannot be trained where they are spread over "
+                "processes: losses of single rows, of groups (WorstGroup), of tails (CVaR) and of queries can"
+            )
+        need("certificate", not self.certificate, "False")
+        need("stop_when_gap_below", self.stop_when_gap_below is None, "None")
+        need("scoring", self._is_named("scoring", "loss"), "'loss'")
+        need("warm_start", not self.warm_start, "False (a `checkpoint` can go on)")
+        if self._holds_out and not has_validation_rows:
+            raise ValueError(
+                f"`early_stopping`={self.early_stopping!r} needs `X_val` and `y_val` where rows are spread; "
+                "'auto' holds out rows"
+            )
+
     def _check_combinations(
         self, loss: Loss, learner: Learner, has_validation_rows: bool, is_watched: bool
     ) -> None:

@@ -27,12 +27,13 @@ from convexboost import persistence
 from convexboost.boosting.member import Found, Problem
 from convexboost.boosting.training import Journal, Record, Training
 from convexboost.core.atomic import temporary_name
+from convexboost.core.communicator import ALONE, Communicator, distinct
 from convexboost.core.hypotheses import Direction
 from convexboost.core.model import Kinds, terms_from_plain, terms_to_plain
 from convexboost.core.plain import Plain
+from convexboost.core.space import as_columns
 from convexboost.estimators._frames import Columns, naming
 from convexboost.estimators._input import Data, Rows
-from convexboost.kernels.hashing import signature
 
 #: What the file of a checkpoint calls itself.
 FORMAT = "convexboost checkpoint"
@@ -125,16 +126,17 @@ def _digest(content: str | bytes) -> str:
 
 def _fingerprint(rows: Rows) -> str:
     """Return a text for rows with all that belongs to them; their order does not matter."""
-    parts = {"targets": np.reshape(rows.y, (len(rows.y), -1)).astype(float)}
+    parts = {"targets": as_columns(rows.y).astype(float)}
     if rows.weight is not None:
         parts["weights"] = rows.weight[:, None]
     if rows.offset is not None:
         parts["offsets"] = rows.offset
     if rows.groups is not None:
-        parts["groups"] = rows.groups.numbers[:, None].astype(float)
+        parts["groups"] = distinct(rows.groups.labels, rows.communicator)[1][:, None].astype(float)
     widths = ", ".join(f"{part.shape[1]} {name}" for name, part in parts.items())
-    content = signature(rows.X, np.hstack(list(parts.values())))
-    return f"{rows.X.shape[0]} rows of {rows.X.shape[1]} columns, {widths}: {content:016x}"
+    content = rows.signature(np.hstack(list(parts.values())))
+    n_rows = int(rows.communicator.add(np.array([rows.X.shape[0]]))[0])
+    return f"{n_rows} rows of {rows.X.shape[1]} columns, {widths}: {content:016x}"
 
 
 class GoingOn:
@@ -195,27 +197,34 @@ class GoingOn:
 
 
 class Checkpoint:
-    """A file that holds a run; at most one fit uses it at a time."""
+    """A file that holds a run; at most one fit uses it at a time.
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._content: Plain | None = None
+    Where rows are spread over processes, rank 0 reads and writes it, and tells the others what it holds.
+    """
+
+    def __init__(self, path: Path, communicator: Communicator = ALONE) -> None:
+        self.path, self.communicator = path, communicator
+        self._content = communicator.broadcast(self._read() if communicator.rank == 0 else None)
+
+    def _read(self) -> Plain | None:
+        path = self.path
         pattern = re.escape(temporary_name(path.name, "TOKEN")).replace("TOKEN", "[0-9a-f]{16}")
         for left_over in path.parent.iterdir():  # by processes that were killed
             if re.fullmatch(pattern, left_over.name):
                 left_over.unlink(missing_ok=True)
-        if path.exists():
-            description, arrays = persistence.read(path, FORMAT)
-            self._content = Plain(description, arrays)
+        return Plain(*persistence.read(path, FORMAT)) if path.exists() else None
 
     @classmethod
     @contextmanager
-    def opened(cls, path: Any) -> Iterator[Self | None]:
+    def opened(cls, path: Any, communicator: Communicator = ALONE) -> Iterator[Self | None]:
         """Open the file of `checkpoint`, if there is one, and keep others away from it."""
         if path is None:
             yield None
             return
         path = Path(os.fspath(path))
+        if communicator.rank > 0:
+            yield cls(path, communicator)
+            return
         if not path.parent.is_dir():
             raise FileNotFoundError(f"`checkpoint`={str(path)!r} lies in a folder that does not exist")
         lock = filelock.FileLock(f"{path}.lock", timeout=0)
@@ -226,7 +235,7 @@ class Checkpoint:
         except OSError as error:
             raise OSError(f"`checkpoint`={str(path)!r} cannot be written: {error}") from error
         try:
-            yield cls(path)
+            yield cls(path, communicator)
         finally:
             lock.release()
 
@@ -262,6 +271,8 @@ class Checkpoint:
 
     def write(self, run: Run) -> None:
         """Replace the file."""
+        if self.communicator.rank > 0:
+            return
         parts = {f"member_{i}": _member_to_plain(found) for i, found in enumerate(run.journal.members)}
         plain = Plain.of(
             {"settings": dict(run.settings), "seed": run.seed, "n_members": len(parts)},

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
-from convexboost.core.space import Array, FunctionSpace
+from convexboost.core.communicator import ALONE, Communicator, distinct
+from convexboost.core.space import Array, FunctionSpace, as_columns
 from convexboost.kernels.hashing import Fingerprints, fingerprints, fingerprints_of_groups, scramble
 
 N_FOLDS = 3
@@ -23,35 +24,51 @@ MIN_INPUTS, MIN_GROUPS = 30, 20
 FINE = 2**20
 
 
-def folds_of_rows(X: Any, y: Any, weight: Array | None, is_classes: bool) -> Array | None:
+def folds_of_rows(
+    X: Any, y: Any, weight: Array | None, is_classes: bool, communicator: Communicator = ALONE
+) -> Array | None:
     """Return the share of each row in each fold, (n_folds, n_samples); None where folds say nothing.
 
     A column adds up to 1, but to 0 for rows that are always trained on: those of a class that would be
     missing in a training part.
     """
-    targets = np.reshape(y, (len(y), -1)).astype(float)
-    share, n_different = deal(fingerprints(X), targets, weight)
+    targets = as_columns(y).astype(float)
+    share, n_different = deal(fingerprints(X), targets, weight, communicator)
     if is_classes:
-        held = np.array([np.bincount(y, part) for part in share])
-        share[:, (held.max(axis=0) == held.sum(axis=0))[y]] = 0.0
-    return share if n_different >= MIN_INPUTS and share.any(axis=1).all() else None
+        n_classes = int(communicator.largest(y.max(initial=-1))) + 1
+        held = np.array([np.bincount(y[part > 0.0], minlength=n_classes) for part in share])
+        in_one_fold = np.count_nonzero(communicator.add(held), axis=0) <= 1
+        share[:, in_one_fold[y]] = 0.0
+    return share if n_different >= MIN_INPUTS and _all_used(share, communicator) else None
 
 
-def folds_of_groups(X: Any, groups: Any, counts: NDArray[np.bool_]) -> Array | None:
+def folds_of_groups(
+    X: Any, groups: Any, counts: NDArray[np.bool_], communicator: Communicator = ALONE
+) -> Array | None:
     """Return the share of each row in each fold, the same within a group; None where folds say nothing.
 
     `groups` are numbered; `counts` says which have something to validate with.
     """
     # Copies of a group stay together.
-    found, copy_of = np.unique(fingerprints_of_groups(X, groups), return_inverse=True)
+    found, copy_of = distinct(fingerprints_of_groups(X, groups), communicator)
     share = deal(found)[0][:, copy_of]
     share[:, ~counts] = 0.0
-    enough = len(np.unique(copy_of[counts])) >= MIN_GROUPS and share.any(axis=1).all()
+    that_count = communicator.add(np.bincount(copy_of[counts], minlength=len(found)))
+    enough = np.count_nonzero(that_count) >= MIN_GROUPS and _all_used(share, communicator)
     return share[:, groups] if enough else None
 
 
+def _all_used(share: Array, communicator: Communicator) -> bool:
+    """Return whether each fold holds out some row."""
+    used: NDArray[np.int64] = np.any(share, axis=1).astype(np.int64)
+    return bool(communicator.add(used).all())
+
+
 def deal(
-    inputs: Fingerprints, targets: Array | None = None, weight: Array | None = None
+    inputs: Fingerprints,
+    targets: Array | None = None,
+    weight: Array | None = None,
+    communicator: Communicator = ALONE,
 ) -> tuple[Array, int]:
     """Deal rows to the folds: return their shares, (n_folds, n_samples), and how many rows are different.
 
@@ -60,17 +77,39 @@ def deal(
     rows are repeated equally often, or weights are large throughout, each row is therefore in one fold.
     """
     n = len(inputs)
-    amount = _amounts(n, weight)
+    amount = _amounts(n, weight, communicator)
     targets = np.empty((n, 0)) if targets is None else targets
+    if communicator.size == 1:
+        return _deal(inputs, targets, amount, communicator)
+    # Rows with the same inputs meet on one rank, which sends their shares back.
+    owner = scramble(inputs + np.uint64(1)) % np.uint64(communicator.size)
+    sent = [np.flatnonzero(owner == rank) for rank in range(communicator.size)]
+    arrived = communicator.exchange([(inputs[rows], targets[rows], amount[rows]) for rows in sent])
+    met = [np.concatenate(part) for part in zip(*arrived, strict=True)]
+    share, n_different = _deal(met[0], met[1], met[2], communicator)
+    ends = np.cumsum([len(part[0]) for part in arrived])
+    back, out = communicator.exchange(np.split(share, ends[:-1], axis=1)), np.empty((N_FOLDS, n))
+    for rows, part in zip(sent, back, strict=True):
+        out[:, rows] = part
+    return out, n_different
+
+
+def _deal(
+    inputs: Fingerprints, targets: Array, amount: NDArray[np.int64], communicator: Communicator
+) -> tuple[Array, int]:
+    """Do what `deal` does, for rows whose copies are all here."""
+    n = len(inputs)
     order = np.lexsort((amount, *targets.T, inputs))
-    is_first = np.append(True, inputs[order][1:] != inputs[order][:-1])  # of its inputs
-    is_new = np.append(True, (targets[order][1:] != targets[order][:-1]).any(axis=1)) | is_first
-    group, n_different = np.cumsum(is_first) - 1, int(np.count_nonzero(is_new))
+    is_first, is_new = np.ones((2, n), bool)
+    is_first[1:] = inputs[order][1:] != inputs[order][:-1]  # of its inputs
+    is_new[1:] = (targets[order][1:] != targets[order][:-1]).any(axis=1) | is_first[1:]
+    group = np.cumsum(is_first) - 1
+    sum_, n_different = map(int, communicator.add(np.array([amount.sum(), np.count_nonzero(is_new)])))
     ends = np.cumsum(amount[order])
     begins = ends - amount[order]
     before = begins[is_first]  # what comes before each group
-    total = np.diff(np.append(before, ends[-1]))
-    unit = max(int(ends[-1] / n_different + 0.5), 1)
+    total = np.diff(np.append(before, ends[-1:]))
+    unit = max(int(sum_ / n_different + 0.5), 1)
     n_parts = np.maximum(total // unit, 1)
     begins, ends = begins - before[group], ends - before[group]
     first, last = (np.minimum(at // unit, n_parts[group] - 1) for at in (begins, ends - 1))
@@ -86,13 +125,12 @@ def deal(
     return share, n_different
 
 
-def _amounts(n: int, weight: Array | None) -> NDArray[np.int64]:
+def _amounts(n: int, weight: Array | None, communicator: Communicator) -> NDArray[np.int64]:
     """Return the weights as whole numbers."""
-    counts = FunctionSpace.of(n, weight).counts
-    if counts is not None:
-        return counts[0].astype(np.int64)
-    assert weight is not None
-    return np.maximum(np.rint(weight / weight.mean() * FINE), 1.0).astype(np.int64)
+    space = FunctionSpace.of(n, weight, communicator=communicator)
+    if space.counts is not None:
+        return space.counts[0].astype(np.int64)
+    return np.maximum(np.rint(space.weight * space.n_points * FINE), 1.0).astype(np.int64)
 
 
 def held_out_rows(n_rows: int, fraction: float, classes: Any, rng: Any) -> tuple[Any, Any]:

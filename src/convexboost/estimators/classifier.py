@@ -15,8 +15,9 @@ from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
+from convexboost.core.communicator import Communicator, distinct
 from convexboost.core.space import Array, in_range
-from convexboost.core.sums import ExactSum
+from convexboost.core.sums import total
 from convexboost.core.text import shown
 from convexboost.core.tolerances import blocks
 from convexboost.estimators._base import BaseConvexBoost
@@ -345,15 +346,13 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
                     f"`class_weight` must hold finite, non-negative weights, got {weight!r} for {label!r}"
                 )
 
-    def _learn_class_weights(self, y: Any, weight: Array | None) -> None:
+    def _learn_class_weights(self, y: Any, weight: Array | None, communicator: Communicator) -> None:
         self._class_factors: tuple[NDArray[Any], Array] | None = None
         if self.class_weight is None:
             return
-        labels, numbers = np.unique(column_or_1d(y), return_inverse=True)
+        labels, numbers = distinct(column_or_1d(y), communicator)
         weight = np.ones(len(numbers)) if weight is None else weight
-        ends = np.cumsum(np.bincount(numbers))[:-1]
-        parts = np.split(np.asarray(weight)[np.argsort(numbers, kind="stable")], ends)
-        totals = np.array([float(ExactSum().add(part)) for part in parts])
+        totals = np.array([total(weight[numbers == k], communicator) for k in range(len(labels))])
         if self.class_weight == "balanced":
             # A class without weight has no rows in the space.
             factors = totals.sum() / (np.count_nonzero(totals) * np.where(totals > 0.0, totals, 1.0))
@@ -389,8 +388,8 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
         check_classification_targets(y)
         return y
 
-    def _encode_targets(self, y: Any) -> tuple[NDArray[np.int32], int]:
-        self.classes_ = np.unique(y)
+    def _encode_targets(self, y: Any, communicator: Communicator) -> tuple[NDArray[np.int32], int]:
+        self.classes_ = distinct(y, communicator)[0]
         if len(self.classes_) < 2:
             raise ValueError(
                 "`y` must hold at least 2 classes with positive weight, got one class: "

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
+from convexboost.core.communicator import Communicator
 from convexboost.core.space import Array, in_range
 from convexboost.core.text import shown
 from convexboost.estimators._base import BaseConvexBoost
@@ -356,7 +357,7 @@ class ConvexBoostRanker(BaseConvexBoost):
         y = column_or_1d(y, warn=parameter == "y")
         return np.asarray(check_array(y, ensure_2d=False, dtype=np.float64, input_name=parameter))
 
-    def _encode_targets(self, y: Any) -> tuple[Array, None]:
+    def _encode_targets(self, y: Any, communicator: Communicator) -> tuple[Array, None]:
         return y[:, None], None
 
     def _encode_validation_targets(self, y: Any, parameter: str = "y_val") -> Array:

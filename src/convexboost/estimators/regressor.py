@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, check_array, check_consistent_length
 
+from convexboost.core.communicator import Communicator
 from convexboost.core.space import Array, FunctionSpace
 from convexboost.estimators._base import BaseConvexBoost
 from convexboost.estimators._frames import refuse_times
@@ -313,7 +314,7 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
         self._one_dimensional = y.ndim == 1
         return y.reshape(len(y), -1)
 
-    def _encode_targets(self, y: Any) -> tuple[Any, int | None]:
+    def _encode_targets(self, y: Any, communicator: Communicator) -> tuple[Any, int | None]:
         self._n_outputs = y.shape[1]
         return y, None
 

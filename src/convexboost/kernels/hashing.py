@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from convexboost.core.compiling import kernel, part
+from convexboost.core.space import as_columns
 from convexboost.core.tolerances import BLOCK_VALUES
 from convexboost.kernels import parallel
 
@@ -88,14 +89,14 @@ def fingerprints_of_groups(X: Any, groups: Any, n_threads: int = 1) -> Fingerpri
     """Return a number per group of rows, numbered from 0: that of its distinct rows, in any order."""
     row = fingerprints(X, n_threads)
     _, distinct = np.unique(row + hash_entries(groups + 1.0, np.array([X.shape[1]])), return_index=True)
-    out = np.zeros(int(groups.max()) + 1, np.uint64)
+    out = np.zeros(int(groups.max(initial=-1)) + 1, np.uint64)
     np.add.at(out, groups[distinct], row[distinct])  # distinct rows: one of weight 2 is the row twice
     return out
 
 
 def signature(X: Any, y: Any) -> int:
     """Return a number that tells sets of rows with their targets apart; their order does not matter."""
-    targets = np.reshape(y, (len(y), -1)).astype(float)
+    targets = as_columns(y).astype(float)
     rows = fingerprints(X) + hash_entries(targets, X.shape[1] + np.arange(targets.shape[1])).sum(axis=1)
     return int(scramble(rows).sum())
 

@@ -23,11 +23,11 @@ def leaf_sums(
     """
     found: list[CellSums] = []
     if bound is None:
-        bound = max(columns.max(initial=0.0), -columns.min(initial=0.0))
+        bound = space.communicator.largest(max(columns.max(initial=0.0), -columns.min(initial=0.0)))
 
     def task(start: int, stop: int) -> None:
         rows = slice(start, stop)
         found.append(space.part(rows).exact_sums(leaf[rows], columns[rows], n_leaves, bound))
 
     parallel.run(task, len(columns), 2.0 * columns.size, n_threads)
-    return found[0].merge(found[1:]).table()
+    return space.added(found).table()

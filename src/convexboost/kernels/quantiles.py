@@ -1,8 +1,22 @@
-"""Weighted quantiles of many leaves, by selection."""
+"""Weighted quantiles of many leaves, by selection.
+
+Rows in one process are selected by pivots.  Rows that are spread over processes are selected by counting: the
+leaves' quantiles are found eight bits at a time, from counts that are added up over the processes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from convexboost.core.communicator import Communicator
 from convexboost.core.compiling import kernel
+
+#: Bits found at a time, and the number of their values.
+DIGIT_BITS, DIGITS = 8, 256
+SIGN = np.uint64(1 << 63)
 
 
 @kernel
@@ -34,19 +48,58 @@ def _select(values, units, low, high, wanted):
 
 
 @kernel
-def leaf_quantiles(residuals, weight, units, leaf, q, out):
-    """out[l, k] = the smallest value of column k in leaf l with at least Σ q · weight at or below it.
+def count_wanted(leaf, units, shares, out):
+    """out[l] += Σ share · units of the rows of leaf l, rounded for each row, and how many rows there are."""
+    for i in range(len(leaf)):
+        out[leaf[i], 0] += np.int64(np.rint(shares[i] * units[i]))
+        out[leaf[i], 1] += 1
 
-    `q` has a number for each row.  Weights are rounded to whole numbers of units.
+
+def select(
+    values: Any, units: Any, leaf: Any, wanted: NDArray[np.int64], communicator: Communicator
+) -> NDArray[np.float64]:
+    """Return the smallest value of each leaf and column with at least wanted[leaf] units at or below it.
+
+    0 where nothing is wanted; else the units of a leaf, of all processes, must add up to what is wanted.
     """
+    out = np.zeros((len(wanted), values.shape[1]))
+    if communicator.size == 1:
+        _select_here(values, units, leaf, wanted, out)
+        return out + 0.0  # −0 is 0
+    keys = (np.ascontiguousarray(values, float) + 0.0).view(np.uint64)
+    keys = np.where(keys & SIGN, ~keys, keys | SIGN)  # in the order of the numbers
+    found = np.zeros(out.shape, np.uint64)
+    left = np.repeat(wanted[:, None], out.shape[1], axis=1)
+    for shift in range(64 - DIGIT_BITS, -1, -DIGIT_BITS):
+        counts = np.zeros((*out.shape, DIGITS), np.int64)
+        _count_digits(keys, units, leaf, found, shift, counts)
+        reached = np.cumsum(communicator.add(counts), axis=2)
+        digit = (reached < left[:, :, None]).sum(axis=2).clip(max=DIGITS - 1)
+        reached = np.concatenate([np.zeros((*out.shape, 1), np.int64), reached], axis=2)
+        left = left - np.take_along_axis(reached, digit[:, :, None], axis=2)[:, :, 0]
+        found = found << np.uint64(DIGIT_BITS) | digit.astype(np.uint64)
+    bits = np.where(found & SIGN, found ^ SIGN, ~found)
+    return np.where(wanted[:, None] > 0, np.ascontiguousarray(bits).view(np.float64), 0.0)
+
+
+@kernel
+def _count_digits(keys, units, leaf, found, shift, counts):
+    """counts[l, k, d] += units of the rows of leaf l whose digit is d and whose bits above it were found."""
+    for i in range(len(leaf)):
+        c = leaf[i]
+        for k in range(keys.shape[1]):
+            above = keys[i, k] >> np.uint64(shift)
+            if above >> np.uint64(DIGIT_BITS) == found[c, k]:
+                counts[c, k, np.int64(above & np.uint64(DIGITS - 1))] += units[i]
+
+
+@kernel
+def _select_here(residuals, units, leaf, wanted, out):
+    """out[l, k] = the smallest value of column k in leaf l with at least wanted[l] units at or below it."""
     n_leaves, n = len(out), len(leaf)
-    ends, wanted = np.zeros(n_leaves + 1, np.int64), np.zeros(n_leaves, np.int64)
-    whole = np.empty(n, np.int64)
-    for i in range(n):
-        whole[i] = np.int64(np.rint(weight[i] * units))
+    ends = np.zeros(n_leaves + 1, np.int64)
     for i in range(n):
         ends[leaf[i] + 1] += 1
-        wanted[leaf[i]] += np.int64(np.rint(q[i] * whole[i]))
     for c in range(n_leaves):
         ends[c + 1] += ends[c]
     place, values, weights = np.empty(n_leaves, np.int64), np.empty(n), np.empty(n, np.int64)
@@ -55,11 +108,8 @@ def leaf_quantiles(residuals, weight, units, leaf, q, out):
             place[c] = ends[c]
         for i in range(n):
             at = place[leaf[i]]
-            values[at], weights[at] = residuals[i, k], whole[i]
+            values[at], weights[at] = residuals[i, k], units[i]
             place[leaf[i]] = at + 1
         for c in range(n_leaves):
-            count = ends[c + 1] - ends[c]
-            if count > 0:
-                # Less by the rounding of all rows, so that a row of weight 2 is the row twice.
-                least = max(wanted[c] - count - 256, 1)
-                out[c, k] = _select(values, weights, ends[c], ends[c + 1], least)
+            if ends[c + 1] > ends[c] and wanted[c] > 0:
+                out[c, k] = _select(values, weights, ends[c], ends[c + 1], wanted[c])

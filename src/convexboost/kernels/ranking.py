@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from convexboost.core.communicator import ALONE, Communicator
 from convexboost.core.compiling import kernel
 from convexboost.core.space import Array
 from convexboost.kernels import parallel
@@ -116,23 +117,29 @@ class Pairs:
     latest: list[NDArray[np.int64]]  #: one array: how the scores counted last were ordered, query by query
 
     @classmethod
-    def of(cls, grades: Array, queries: NDArray[np.int64], weight: Array) -> Pairs:
-        """Sort the rows; `queries` are numbers, `weight` is positive."""
+    def of(
+        cls, grades: Array, queries: NDArray[np.int64], weight: Array, communicator: Communicator = ALONE
+    ) -> Pairs:
+        """Sort the rows; `queries` are numbers, `weight` is positive.
+
+        Other queries may be elsewhere: only the unit of the weights is the same everywhere.
+        """
         order = np.lexsort((grades, queries))
         query, grade = queries[order], grades[order]
-        begins = np.append(True, query[1:] != query[:-1])  # empty data never come here
-        rises = np.append(False, grade[1:] != grade[:-1]) & ~begins
+        begins, rises = np.ones(len(order), bool), np.zeros(len(order), bool)
+        begins[1:] = query[1:] != query[:-1]
+        rises[1:] = (grade[1:] != grade[:-1]) & ~begins[1:]
         number = np.cumsum(begins) - 1
         kept = np.bincount(number, rises)[number] > 0
         level = np.cumsum(rises)
         level -= level[np.flatnonzero(begins)][number]
         rows = order[kept]
         starts = np.append(np.flatnonzero(begins[kept]), len(rows))
+        sums = np.add.reduceat(weight[rows], starts[:-1]) if len(rows) else np.zeros(0)
+        most, sum_ = (communicator.largest(part.max(initial=0.0)) for part in (weight[rows], sums))
         bits = 0
-        if len(rows):
-            w = weight[rows]
-            sums = np.add.reduceat(w, starts[:-1])
-            bits = min(BITS - int(np.frexp(w.max())[1]), SUM_BITS - int(np.frexp(1.0001 * sums.max())[1]))
+        if most > 0.0:
+            bits = min(BITS - int(np.frexp(most)[1]), SUM_BITS - int(np.frexp(1.0001 * sum_)[1]))
         whole = np.rint(np.ldexp(weight[rows], bits)).astype(np.int64)
         places = np.arange(len(rows)) - np.repeat(starts[:-1], np.diff(starts))
         return cls(len(order), rows, starts, level[kept], whole, float(np.ldexp(1.0, -bits)), [places])
@@ -169,6 +176,6 @@ class Pairs:
     def centre(self, f: Array) -> Array:
         """Shift the lowest score of each query to 0: differences then lose no digits."""
         out = np.zeros(self.n_rows)
-        lowest = np.minimum.reduceat(f[self.rows], self.starts[:-1])
+        lowest = np.minimum.reduceat(f[self.rows], self.starts[:-1]) if len(self.rows) else np.zeros(0)
         out[self.rows] = f[self.rows] - np.repeat(lowest, np.diff(self.starts))
         return out

@@ -6,13 +6,14 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from convexboost.core.cached import cached_property
+from convexboost.core.communicator import Communicator
 from convexboost.core.gradients import Gradient
 from convexboost.core.plain import Plain, ends_of, joined
 from convexboost.core.protocols import Mapper
@@ -136,12 +137,19 @@ def _ranked(values: Array, weight: Array | None) -> tuple[Array, Array, NDArray[
     return values, reached, ends
 
 
+def _counted(values: Array, weight: Array | None) -> tuple[Array, Array]:
+    """Return the different values, without missing ones, and their weights: whole numbers."""
+    is_there = ~np.isnan(values)
+    found, number = np.unique(values[is_there], return_inverse=True)
+    return found, np.bincount(number, None if weight is None else weight[is_there], len(found)).astype(float)
+
+
 def dense_column(X: Any, j: int) -> Array:
     """Return a column of a matrix that may be sparse."""
     return np.asarray(X[:, [j]].toarray().ravel() if sp.issparse(X) else X[:, j], float)
 
 
-def _sample(X: Array, n_threads: int) -> NDArray[np.intp] | None:
+def _sample(X: Array, n_threads: int, communicator: Communicator) -> NDArray[np.intp] | None:
     """Choose rows with `MAX_QUANTILE_ROWS` distinct contents, or return None: all of them.
 
     Those with the smallest fingerprints are a random sample of the distinct rows, which depends on their
@@ -149,14 +157,15 @@ def _sample(X: Array, n_threads: int) -> NDArray[np.intp] | None:
     of the rows can be merged.  For rows of equal weight the share below a cut has a standard error of at most
     1 / (2 √MAX_QUANTILE_ROWS) = 0.0011; a bin out of 255 holds 0.0039.
     """
-    if len(X) <= MAX_QUANTILE_ROWS:
+    if communicator.add(np.array([len(X)]))[0] <= MAX_QUANTILE_ROWS:
         return None
     content = fingerprints(X, n_threads)
-    ranked = np.sort(content)
-    distinct = ranked[np.append(True, ranked[1:] != ranked[:-1])]
-    if len(distinct) <= MAX_QUANTILE_ROWS:
+    smallest = np.unique(content)[: MAX_QUANTILE_ROWS + 1]
+    if communicator.size > 1:
+        smallest = np.unique(np.concatenate(communicator.gather(smallest)))
+    if len(smallest) <= MAX_QUANTILE_ROWS:
         return None
-    return np.flatnonzero(content < distinct[MAX_QUANTILE_ROWS])
+    return np.flatnonzero(content < smallest[MAX_QUANTILE_ROWS])
 
 
 def _columns(
@@ -197,21 +206,33 @@ class BinMapper(Mapper):
         n_threads: int = 1,
     ) -> BinMapper:
         """Choose the bins of each column of `X` (an array or a CSC matrix)."""
-        weight = space.whole[0]
-        rows = None if sp.issparse(X) or categorical.any() else _sample(X, n_threads)
+        weight, communicator = space.whole[0], space.communicator
+        rows = None if sp.issparse(X) or categorical.any() else _sample(X, n_threads, communicator)
         if rows is not None:
             weight = weight[rows]
-        is_uniform = weight.min(initial=1.0) == weight.max(initial=0.0)  # numbers alone are sorted faster
-        columns: list[Any] = [None] * X.shape[1]
+        largest = communicator.largest(weight.max(initial=0.0))
+        is_uniform = not communicator.any((weight != largest).any())  # numbers alone are sorted faster
+        found: list[Any] = [None] * X.shape[1]
+
+        def choose(j: int, values: Array, own: Array | None) -> Column:
+            column = Column.categorical if categorical[j] else Column.numeric
+            return column(values, own, max_bins)
 
         def task(first: int, last: int) -> None:
-            found = _columns(X, rows, None if is_uniform else weight, first, last)
-            for j, (values, own) in enumerate(found, first):
-                choose = Column.categorical if categorical[j] else Column.numeric
-                columns[j] = choose(values, own, max_bins)
+            given = _columns(X, rows, None if is_uniform else weight, first, last)
+            for j, (values, own) in enumerate(given, first):
+                found[j] = choose(j, values, own) if communicator.size == 1 else _counted(values, own)
 
         parallel.run(task, X.shape[1], 20 * len(weight) * X.shape[1], n_threads)
-        return cls(columns, categorical)
+        if communicator.size > 1:  # each rank chooses the bins of some columns, for all
+            parts = np.array_split(np.arange(X.shape[1]), communicator.size)
+            here = communicator.exchange([[found[j] for j in part] for part in parts])
+            own = [
+                choose(j, *(np.concatenate(both) for both in zip(*counted, strict=True)))
+                for j, *counted in zip(parts[communicator.rank].tolist(), *here, strict=True)
+            ]
+            found = [column for part in communicator.gather(own) for column in part]
+        return cls(found, categorical)
 
     def encode(self, X: Array, n_threads: int = 1) -> Codes:
         """Return the bin of every number, (n_features, n_samples)."""
@@ -407,15 +428,16 @@ class BinnedSample(ABC):
         short = gradient.histogram(self)
         if short is not None:
             return short
-        G = gradient.values
-        factor = fixed_point_factor(max(float(G.max()), -float(G.min())))
+        G, communicator = gradient.values, self.space.communicator
+        largest = communicator.largest(max(G.max(initial=0.0), -G.min(initial=0.0)))
+        factor = fixed_point_factor(largest)
         out = np.zeros((self.mapper.offsets[-1], G.shape[1]), np.int64)
 
         def task(first: int, last: int) -> None:
             self._add_rows(np.arange(first, last), G, factor, out)
 
         parallel.run(task, self.n_features, G.size * self.n_features, self.n_threads)
-        return out / factor
+        return communicator.add(out) / factor
 
     def shared_mass(self, column: Codes, width: int) -> Array:
         """Weight that each bin shares with each value 0 … width − 1 of `column`: (total bins, width)."""
@@ -430,7 +452,7 @@ class BinnedSample(ABC):
             self._add_pairs(wanted[first:last], column, out)
 
         parallel.run(task, len(wanted), len(self) * len(wanted), self.n_threads)
-        return out
+        return self.space.communicator.add(out)
 
     @abstractmethod
     def column(self, j: int) -> Codes:

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from convexboost.core.communicator import ALONE, Communicator
 from convexboost.core.space import Array, FunctionSpace
-from convexboost.core.sums import ExactSum
+from convexboost.core.sums import total
 from convexboost.core.text import brief
 from convexboost.core.tolerances import BETTER
 from convexboost.kernels import parallel
@@ -25,10 +26,13 @@ from convexboost.kernels.trees.data import (
     Room,
     Rows,
     Rules,
+    weights_of,
 )
 from convexboost.kernels.trees.growth import divide, grow, partition
 from convexboost.kernels.trees.histograms import add_part
 
+#: Not even nodes without rows are small.
+NONE_IS_SMALL = -1
 #: Nodes whose histogram takes more additions than this are shared out between threads.
 THREADED = 2e6
 #: The weight of a leaf may fall short of the least one by this share at most, to allow for rounding.
@@ -54,6 +58,7 @@ class WholeWeights:
     whole: NDArray[np.int32]
     exact: Array  #: the weights themselves where `whole` is rounded, else empty
     unit: float  #: the weight that 1 stands for
+    least: int = 1  #: the smallest of all, where they are rounded
 
     __repr__ = brief
 
@@ -63,8 +68,10 @@ class WholeWeights:
         if space.counts is not None:
             whole, unit = space.counts
             return cls(whole.astype(np.int32), np.empty(0), unit)
-        unit = float(ExactSum().add(space.weight)) / LARGEST
-        return cls(np.maximum(np.rint(space.weight / unit), 1.0).astype(np.int32), space.weight, unit)
+        unit = total(space.weight, space.communicator) / LARGEST
+        rounded = np.maximum(np.rint(space.weight / unit), 1.0)
+        least = -space.communicator.largest(-rounded.min(initial=LARGEST))
+        return cls(rounded.astype(np.int32), space.weight, unit, int(least))
 
     @property
     def unit_of_rows(self) -> float:
@@ -74,14 +81,14 @@ class WholeWeights:
     @property
     def rounding(self) -> float:
         """Return the largest relative error of a sum of weights."""
-        return min(0.5 / float(self.whole.min()), MAX_ROUNDING) if len(self.exact) else BETTER
+        return min(0.5 / self.least, MAX_ROUNDING) if len(self.exact) else BETTER
 
     def rounding_of_means(self, norm: float) -> float:
         """Return how far apart two equal means of targets may be; `norm` is the length of the targets.
 
         A row of weight w is rounded by w/2 at most, or by 1/2 where its weight is rounded too.
         """
-        most = 1.0 / float(self.whole.min()) if len(self.exact) else 1.0
+        most = 1.0 / self.least if len(self.exact) else 1.0
         return min(most, MAX_TIE * norm * self.unit)
 
 
@@ -100,15 +107,29 @@ class Buffers:
 
 
 class Growth:
-    """A tree in the making.  The kernel splits small nodes; large ones are split here, on several threads."""
+    """A tree in the making.
 
-    def __init__(self, features: Features, rows: Rows, rules: Rules, room: Room, n_threads: int) -> None:
+    The kernel splits small nodes; large ones are split here, on several threads.  Where rows are spread over
+    processes all nodes are split here, and each histogram is added up over the processes.
+    """
+
+    def __init__(
+        self,
+        features: Features,
+        rows: Rows,
+        rules: Rules,
+        room: Room,
+        n_threads: int,
+        communicator: Communicator = ALONE,
+    ) -> None:
         #: for each row of a histogram
         self.operations = features.codes.shape[1] * len(room.total)
-        if n_threads > 1:
+        if communicator.size > 1:
+            rules = rules._replace(few=NONE_IS_SMALL, max_rows=float(NONE_IS_SMALL))
+        elif n_threads > 1:
             rules = rules._replace(max_rows=max(THREADED / self.operations, float(rules.few)))
         self.features, self.rows, self.rules = features, rows, rules
-        self.room, self.n_threads = room, n_threads
+        self.room, self.n_threads, self.communicator = room, n_threads, communicator
         self.nodes = Nodes.root(len(rows.order), rules.max_leaves)
 
     def run(self) -> Nodes:
@@ -122,11 +143,17 @@ class Growth:
             if large < 0:
                 return Nodes(*(column[:n_nodes] for column in self.nodes))
             feature = self.features.numbers[numbers[large, SPLIT]]
-            new = divide(numbers, large, n_nodes, self._partition(large, feature), feature, rules.few)
+            middle, left_is_small = self._partition(large, feature), self._left_is_small(large)
+            new = divide(numbers, large, n_nodes, middle, feature, rules.few, left_is_small)
             n_nodes += 2
 
     def _add_histogram(self, node: int) -> None:
-        """Make the histogram of a large node, in parts: sums of whole numbers can be taken in any order."""
+        """Make the histogram of a large node."""
+        slot = int(self.nodes.numbers[node, SLOT])
+        self.room.hists[slot][:] = self.communicator.add(self._histogram(node))
+
+    def _histogram(self, node: int) -> NDArray[Any]:
+        """Return the histogram of the rows here, made in parts: whole numbers add up in any order."""
         begin, end, slot = (int(self.nodes.numbers[node, k]) for k in (BEGIN, END, SLOT))
         found: list[NDArray[Any]] = []
 
@@ -136,10 +163,17 @@ class Growth:
             found.append(out)
 
         parallel.run(task, end - begin, float(end - begin) * self.operations, self.n_threads)
-        hist = self.room.hists[slot]
-        hist[:] = found[0]
         for more in found[1:]:
-            hist += more
+            found[0] += more
+        return found[0]
+
+    def _left_is_small(self, node: int) -> bool:
+        """Return whether less weight goes left than right: the same on all processes."""
+        split, slot = (int(self.nodes.numbers[node, k]) for k in (SPLIT, SLOT))
+        first, n_bins = split << int(self.features.shift), int(self.features.n_bins[split])
+        weight = weights_of(self.room.hists[slot][first : first + n_bins])
+        bits = np.unpackbits(self.nodes.masks[node].view(np.uint8), bitorder="little")[:n_bins]
+        return 2 * int(weight[bits > 0].sum()) <= int(weight.sum())
 
     def _partition(self, node: int, feature: int) -> int:
         """Put the rows of a node that go left before the others; return where the others begin."""

@@ -55,6 +55,8 @@ class Learner(Parameters, ABC):
     uses_targets: bool = False
     #: Whether it needs an output per class, also where two classes could do with one.
     needs_output_per_class: bool = False
+    #: Whether the rows may be spread over processes: all sums over rows are then those of the `space`.
+    spreads_rows: ClassVar[bool] = False
     #: Whether a round takes so long that `diagnose` tries fewer of them.
     is_slow: bool = False
 

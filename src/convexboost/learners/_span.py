@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack, solve_triangular
 from threadpoolctl import ThreadpoolController
 
+from convexboost.core.cached import cached_property
 from convexboost.core.space import Array
 from convexboost.core.text import brief
 from convexboost.kernels.stumps import PairSums, leaf_counts

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from convexboost.core.cached import cached_property
+from convexboost.core.communicator import distinct
 from convexboost.core.space import Array, FunctionSpace
 from convexboost.core.text import brief
 from convexboost.kernels.hashing import fingerprints, fingerprints_of_groups, scramble
@@ -84,7 +85,8 @@ class _Sums:
     def of(cls, cell: NDArray[np.int64], n_levels: int, G: Array, space: FunctionSpace) -> _Sums:
         """Add up the rows of cells level · N_PARTS + part; those after the last level are left out."""
         n_cells = n_levels * N_PARTS
-        found = space.exact_sums(np.minimum(cell, n_cells), G, n_cells + 1, float(np.abs(G).max()))
+        bound = space.communicator.largest(np.abs(G).max(initial=0.0))
+        found = space.added([space.exact_sums(np.minimum(cell, n_cells), G, n_cells + 1, bound)])
         gradients = found.values()[:-1].reshape(n_levels, N_PARTS, -1) / space.row
         return cls(gradients, found.masses()[:-1].reshape(n_levels, N_PARTS) / space.row)
 
@@ -136,15 +138,13 @@ def level_statistics(
     codes: list[Codes] = []
     if len(columns) == 0:
         return statistics, codes
-    G = targets - space.exact_mean(targets).columns()
+    G = targets - space.means(targets)
     content = fingerprints(X) if groups is None else fingerprints_of_groups(X, groups)[groups]
     part = (scramble(content) % np.uint64(N_PARTS)).astype(np.int64)
     for j in columns:
-        levels, level = np.unique(
-            dense_column(X, j), return_inverse=True
-        )  # missing values are the last level
+        levels, level = distinct(dense_column(X, j), space.communicator)  # missing values are the last level
         levels = levels[~np.isnan(levels)]
-        if len(levels) < 2 or not G.any():
+        if len(levels) < 2 or not space.communicator.any(G.any()):
             continue
         sums = _Sums.of(level * N_PARTS + part, len(levels), G, space)
         sums = sums.along(sums.directions())

@@ -23,7 +23,7 @@ class StumpLearner(Learner):
     kind: ClassVar[int]
 
     allows_missing = allows_sparse = True
-    uses_categories = True
+    uses_categories = spreads_rows = True
     mapper_type = BinMapper
     hypothesis_types: ClassVar[tuple[type[Hypothesis], ...]] = (BinFunction,)
 

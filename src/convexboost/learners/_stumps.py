@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any, Self
 from weakref import ref
 
@@ -17,6 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from convexboost.core.cached import cached_property
 from convexboost.core.gradients import Gradient
 from convexboost.core.hypotheses import ZERO, Direction, Move, Term, merge
 from convexboost.core.protocols import Position, Target
@@ -136,7 +136,7 @@ class StumpSet:
     @property
     def edges_are_cheap(self) -> bool:
         """Return whether the span costs so little that it may be found only to report an edge."""
-        counting = len(self.sample) * self.sample.n_features**2
+        counting = self.sample.space.n_points * self.sample.n_features**2
         return counting + int(self.mapper.offsets[-1]) ** 3 / 3 <= MAX_EDGE_OPERATIONS
 
     def histogram(self, gradient: Gradient) -> Array:

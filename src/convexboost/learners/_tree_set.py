@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from convexboost.core.cached import cached_property
 from convexboost.core.gradients import Gradient
 from convexboost.core.hypotheses import ZERO, Direction
 from convexboost.core.space import Array, FunctionSpace
-from convexboost.core.sums import ExactSum, total
+from convexboost.core.sums import total
 from convexboost.core.tolerances import ROUNDING
 from convexboost.kernels import parallel
 from convexboost.kernels.hashing import Fingerprints, draw_rows, fingerprints_of_codes
@@ -36,6 +36,7 @@ from convexboost.kernels.trees.data import (
     n_slots,
 )
 from convexboost.kernels.trees.growth import read_tree
+from convexboost.learners._batched_growth import AHEAD, BatchedGrowth
 from convexboost.learners._dense import DenseTarget, RowSet
 from convexboost.learners._growth import Buffers, Growth, WholeWeights, power_above
 from convexboost.learners._monotone import means, nearest_monotone
@@ -83,7 +84,7 @@ class TreeSet(RowSet):
     def zero(self, n_outputs: int) -> TreeTarget:
         """Δ = 0; raises if the histograms would not fit into the memory, and warns of merged levels."""
         n_columns_, leaves = len(self.usable), self.max_leaves
-        slots = n_slots(self.space.n_samples, leaves, self.least_few)
+        slots = self._n_slots(self.space.n_points)
         size = 4.0 * slots * n_columns_ * int(self.n_bins[self.usable].max()) * n_columns(n_outputs)
         if size > MAX_HISTOGRAMS:
             raise ValueError(
@@ -109,17 +110,19 @@ class TreeSet(RowSet):
         unit = power_above(norm) / LARGEST
         values = self._whole_numbers(D, unit)
         rules = self._rules(norm / unit, float(self.learner.min_split_gain) / unit / unit, order, seed)
-        slots = n_slots(len(order), rules.max_leaves, self.least_few)
+        slots = self._n_slots(len(order))
         room = self._room(slots, len(features.numbers) << int(features.shift), D.shape[1])
         rows = Rows(cells(values), order, self.buffers.take("spare", (len(D),)))
-        nodes = Growth(features, rows, rules, room, self.inputs.n_threads).run()
+        is_batched = self.space.communicator.size > 1 and (seed is None or seed < 0)
+        growth = BatchedGrowth if is_batched else Growth
+        nodes = growth(features, rows, rules, room, self.inputs.n_threads, self.space.communicator).run()
         gain = nodes.gains * (unit * unit / self.weights.unit)
         return self._finish(D, norm, rows.order, nodes, gain)
 
     @property
     def max_leaves(self) -> int:
         """Return how many leaves a tree may have."""
-        return min(self.learner.n_leaves, self.space.n_samples)
+        return min(self.learner.n_leaves, self.space.n_points)
 
     def _room(self, n_slots: int, n_bins: int, n_outputs: int) -> Room:
         """Return where the splits of a tree are searched: the same place as for the last one, if it fits."""
@@ -131,10 +134,11 @@ class TreeSet(RowSet):
             self._last_room = key, Room.of(*key, FEW_IF_RANDOM if draws else FEW, has_tables)
         return self._last_room[1]
 
-    @property
-    def least_few(self) -> int:
-        """Return the number of rows that a node with a histogram exceeds, whatever the tree's cuts."""
-        return FEW_IF_RANDOM if self.learner.splits == "random" else FEW
+    def _n_slots(self, n_rows: int) -> int:
+        """Return how many histograms a tree on these rows needs, whatever its cuts."""
+        if self.space.communicator.size > 1:  # every node has one
+            return AHEAD * self.max_leaves + 1
+        return n_slots(n_rows, self.max_leaves, FEW_IF_RANDOM if self.learner.splits == "random" else FEW)
 
     def _draw_seed(self, rng: np.random.Generator) -> int | None:
         """Return the seed of a tree's cuts, −1 for the best ones; None where all trees have those."""
@@ -148,7 +152,9 @@ class TreeSet(RowSet):
     def _rules(self, norm: float, min_gain: float, order: NDArray[np.int32], seed: int | None) -> Rules:
         """Return the limits of the learner for a tree on these rows; `norm` is ‖Δ‖ in whole numbers."""
         learner, weights = self.learner, self.weights
-        share = 1.0 if len(order) == self.space.n_samples else float(ExactSum().add(self.space.weight[order]))
+        share = 1.0
+        if learner.subsample < 1.0:
+            share = total(self.space.weight[order], self.space.communicator)
         rows_per_unit, max_leaves = weights.unit * self.n_rows, self.max_leaves
         return Rules(
             max_leaves=max_leaves,
@@ -218,7 +224,8 @@ class TreeSet(RowSet):
             drawn = np.empty(n, np.bool_)
             seed = int(rng.integers(2**63))
             draw_rows(self.fingerprints, D, TARGET_UNITS / norm, seed, share, drawn)
-        return np.flatnonzero(drawn if drawn.any() else ~drawn).astype(np.int32)
+        has_some = self.space.communicator.any(drawn.any())
+        return np.flatnonzero(drawn if has_some else ~drawn).astype(np.int32)
 
     @cached_property
     def fingerprints(self) -> Fingerprints:
@@ -287,7 +294,8 @@ class TreeTarget(DenseTarget):
             squares.append(space.part(rows).exact_inner(D[rows], D[rows]))
 
         self.hypotheses.share_out(task, len(D), 2.0 * D.size)
-        self._factor, self._pending, self._square = 1.0, None, total(squares)
+        self._factor, self._pending = 1.0, None
+        self._square = float(space.added(squares))
 
     def add(self, gradient: Gradient, scale: float = 1.0) -> None:
         """Δ ← Δ + scale ∇."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from convexboost.core.cached import cached_property
 from convexboost.core.explained import Explained
 from convexboost.core.gradients import Gradient
 from convexboost.core.hypotheses import ZERO, Direction, Hypothesis, Term
@@ -122,7 +122,7 @@ class AdditiveSet(StumpSet):
     def _pair_table(self) -> Array | None:
         """Return C where that is cheaper than two passes over the rows, and fits."""
         n_bins = int(self.mapper.offsets[-1])
-        if n_bins**2 > 2 * len(self.sample) * self.sample.n_features or not self.pairs.fits:
+        if n_bins**2 > 2 * self.sample.space.n_points * self.sample.n_features or not self.pairs.fits:
             return None
         return self.pairs.whole()
 

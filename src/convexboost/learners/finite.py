@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from convexboost.core.cached import cached_property
 from convexboost.core.space import Array, FunctionSpace
 from convexboost.core.text import brief
 from convexboost.core.tolerances import BETTER

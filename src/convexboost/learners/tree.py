@@ -111,7 +111,7 @@ class Tree(Learner):
         envelopes={"classification": 3.0, "regression": 10.0},
     )
     allows_missing = allows_sparse = True
-    uses_categories = uses_targets = True
+    uses_categories = uses_targets = spreads_rows = True
     mapper_type = RowMapper
     hypothesis_types = (TreeFunction,)
 

@@ -75,6 +75,8 @@ class Operation(ABC):
 
     #: Whether it is a sum.
     adds: ClassVar[bool] = False
+    #: Whether it looks at nothing but the values and the subgradients of its parts.
+    spreads_rows: ClassVar[bool] = True
     #: Whether the scores of its part are others than those of the model.
     maps_scores: ClassVar[bool] = False
 
@@ -257,6 +259,8 @@ class Maximum(Operation):
 
     kink: float = KINK  #: how close to the largest counts as a tie
 
+    spreads_rows: ClassVar[bool] = False
+
     def through(self, F: Array, parts: Sequence[Callable[[Array], Evaluation]]) -> Evaluation:
         """Take the largest."""
         found = [part(F) for part in parts]
@@ -421,9 +425,9 @@ class MultipleOfRows(RowExpression):
         """Return whether the loss has a formula."""
         return self.terms[0].has_best_shifts
 
-    def best_shifts(self, F: Array, y: Any, weight: Array, leaf: Any, n_leaves: int) -> Array:
+    def best_shifts(self, F: Array, y: Any, space: FunctionSpace, leaf: Any, n_leaves: int) -> Array:
         """Return those of the loss."""
-        return self.terms[0].best_shifts(F, y, weight, leaf, n_leaves)
+        return self.terms[0].best_shifts(F, y, space, leaf, n_leaves)
 
     @property
     def has_curvatures(self) -> bool:  # type: ignore[override]
@@ -482,6 +486,11 @@ class Expression(_Expression):
     def couples_rows(self) -> bool:  # type: ignore[override]
         """Return whether a term does; ridge terms do not."""
         return any(term.couples_rows for term in self.terms if term.l2 == 0.0)
+
+    @property
+    def spreads_rows(self) -> bool:
+        """Return whether all terms do, and the operation."""
+        return self.operation.spreads_rows and all(term.spreads_rows for term in self.terms)
 
     def bind(
         self, y: Any, space: FunctionSpace, n_classes: int | None = None, groups: Any = None
@@ -559,6 +568,7 @@ class Ridge(Loss):
     name: ClassVar[str] = "ridge"
     task: ClassVar[str] = "any"
     has_targets = False
+    spreads_rows = True
 
     def __post_init__(self) -> None:
         if not is_positive(self.l2):

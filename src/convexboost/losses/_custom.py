@@ -220,6 +220,8 @@ class CustomTotal(CustomLoss):
 
     user_method = "total"
 
+    spreads_rows = False  # whatever it says: it must see all rows
+
     @property
     def couples_rows(self) -> bool:  # type: ignore[override]
         """Return what the user declares; without that, rows are coupled."""

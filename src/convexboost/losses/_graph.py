@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from convexboost.core.cached import cached_property
 from convexboost.core.parameters import WRITTEN
 from convexboost.core.space import Array, FunctionSpace
 from convexboost.core.text import shown

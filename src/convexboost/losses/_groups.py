@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from convexboost.core.cached import cached_property
 from convexboost.core.space import Array
 from convexboost.core.text import brief
 from convexboost.losses._loss import Loss

@@ -14,7 +14,7 @@ from convexboost.core.gradients import Gradient
 from convexboost.core.numbers import is_positive as is_positive
 from convexboost.core.parameters import Parameters
 from convexboost.core.protocols import Constants
-from convexboost.core.space import Array, FunctionSpace
+from convexboost.core.space import Array, FunctionSpace, as_columns
 from convexboost.core.tolerances import blocks
 from convexboost.kernels import parallel
 from convexboost.kernels.lookup import add_lookup
@@ -98,6 +98,14 @@ class Loss(Parameters, ABC):
         The loss of a part of the rows must then be the loss on these rows; it may not refer to others.
         """
         return all(term.splits_rows for term in self.terms)
+
+    @property
+    def spreads_rows(self) -> bool:
+        """Return whether the rows may be spread over processes.
+
+        All sums over rows, and what else depends on other rows, must then be those of the `space`.
+        """
+        return not self.couples_rows or (len(self.terms) > 0 and all(t.spreads_rows for t in self.terms))
 
     @property
     def one_target(self) -> bool:
@@ -283,7 +291,7 @@ class RowLoss(Loss):
         """Minimise R over constant functions, shape (n_outputs,).  Optional: else it is searched."""
         raise NotImplementedError(f"{self.name} has no formula for the best constant")
 
-    def best_shifts(self, F: Array, y: Any, weight: Array, leaf: Any, n_leaves: int) -> Array:
+    def best_shifts(self, F: Array, y: Any, space: FunctionSpace, leaf: Any, n_leaves: int) -> Array:
         """Return what to add to the scores of each leaf to minimise its loss.  Optional."""
         raise NotImplementedError(f"{self.name} has no formula for the values of leaves")
 
@@ -370,7 +378,7 @@ def prepare(loss: Loss, y: Any, space: FunctionSpace, n_classes: int | None) -> 
                 f"`loss` {loss.name!r} is for two classes, but `y` has {n_classes}: use {loss.multiclass!r}"
             )
         return y.astype(np.int32, copy=False), 1 if loss.task == "binary" else n_classes
-    y = np.ascontiguousarray(y.reshape(len(y), -1), float)
+    y = np.ascontiguousarray(as_columns(y), float)
     if not np.isfinite(y).all():
         row = int(np.flatnonzero(~np.isfinite(y).all(axis=1))[0])
         raise ValueError(f"`y` must be finite, got {y[row].tolist()} in row {row}")

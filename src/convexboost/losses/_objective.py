@@ -5,11 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from convexboost.core.cached import cached_property
+from convexboost.core.communicator import distinct
 from convexboost.core.gradients import Gradient
 from convexboost.core.protocols import Constants
 from convexboost.core.space import Array, FunctionSpace
@@ -169,9 +171,9 @@ class BoundLoss(ABC):
         """R[F]."""
         return self.evaluate(F)[0]
 
-    def exact_value(self, F: Array) -> ExactSum:
-        """R[F], to be merged with that of other parts."""
-        return ExactSum().add([self.value(F)])
+    def value_at(self, scores: Callable[[slice], Array]) -> float:
+        """R of the scores that a function returns for some rows."""
+        return self.value(scores(slice(None)))
 
     def partials(self, F: Array) -> tuple[float, Array]:
         """R[F] and the ordinary partial derivatives ∂R/∂F."""
@@ -215,7 +217,7 @@ class BoundLoss(ABC):
 
         def risk(c: Array) -> tuple[float, Array]:
             value, G = sharp.evaluate(np.tile(c, (self.space.n_samples, 1)))
-            slope, size = (self.space.exact_mean(A).columns() for A in (G, np.abs(G)))
+            slope, size = (self.space.means(A) for A in (G, np.abs(G)))
             # Where R does not depend on the constant, the slope is rounding: it must not be followed.
             return value, np.where(np.abs(slope) <= TIE * size, 0.0, slope)
 
@@ -292,13 +294,13 @@ class Pointwise(BoundLoss):
         return self.loss.constants(self.n_outputs)
 
     def part(self, rows: Any) -> Pointwise:
-        """Return the share of some rows in R."""
-        return replace(self, y=self.y[rows], space=self.space.part(rows))
+        """Return the share of some of the rows here in R."""
+        space = self.space.part(rows)
+        return self if space is self.space else replace(self, y=self.y[rows], space=space)
 
     def parts(self) -> Iterator[tuple[slice, Pointwise]]:
-        """Cut the rows into blocks; the objective itself where one block holds them all."""
-        found = list(blocks(self.space.n_samples, self.n_outputs))
-        return ((rows, self if len(found) == 1 else self.part(rows)) for rows in found)
+        """Cut the rows that are here into blocks."""
+        return ((rows, self.part(rows)) for rows in blocks(self.space.n_samples, self.n_outputs))
 
     def losses(self, F: Array) -> tuple[Array, Array]:
         """Return the row losses and row-wise subgradients."""
@@ -311,14 +313,12 @@ class Pointwise(BoundLoss):
 
     def value(self, F: Array) -> float:
         """R[F]."""
-        return float(self.exact_value(F))
+        return self.value_at(lambda rows: F[rows])
 
-    def exact_value(self, F: Array) -> ExactSum:
-        """R[F], to be merged with that of other rows."""
-        losses = np.empty(len(F))
-        for rows in blocks(*F.shape):
-            losses[rows] = self.loss.value(F[rows], self.y[rows])
-        return self.space.exact_mean(losses)
+    def value_at(self, scores: Callable[[slice], Array]) -> float:
+        """R, from one block of rows after the other: temporary arrays stay small."""
+        parts = ((part, scores(rows)) for rows, part in self.parts())
+        return float(self.space.added(part.space.exact_mean(part.loss.value(F, part.y)) for part, F in parts))
 
     def advance(
         self, F: Array, lookup: Lookup | None, before: Gradient | None, n_threads: int
@@ -341,7 +341,7 @@ class Pointwise(BoundLoss):
     def best_shift(self, F: Array) -> Array:
         """Return the loss's best shift of all rows."""
         one = np.zeros(len(F), np.int64)
-        return self.loss.best_shifts(F, self.y, self.space.weight, one, 1)[0]
+        return self.loss.best_shifts(F, self.y, self.space, one, 1)[0]
 
     def start(self) -> Array:
         """Return the best constant, by the loss's formula if it has one."""
@@ -351,9 +351,9 @@ class Pointwise(BoundLoss):
 
     def search_start(self) -> Array:
         """Search with one row of each target: rows with the same targets have the same losses."""
-        distinct, inverse = np.unique(self.y, return_inverse=True, axis=0)
-        space = FunctionSpace(self.space.masses(inverse.ravel()))
-        return super(Pointwise, replace(self, y=distinct, space=space)).search_start()
+        targets, number = distinct(self.y, self.space.communicator)
+        space = FunctionSpace(self.space.masses(number, len(targets)))
+        return super(Pointwise, replace(self, y=targets, space=space)).search_start()
 
     def search_floor(self) -> float:
         """Add up the smallest losses of the rows."""
@@ -387,7 +387,7 @@ class Pointwise(BoundLoss):
                 found.append(part.space.exact_mean((after * np.sign(G)).clip(0.0)))
 
         parallel.run(task, len(parts), 20.0 * F.size, n_threads if self.thread_safe else 1)
-        return found[0].merge(found[1:]).columns()
+        return self.space.added(found).columns()
 
     def curvature(self, base: Array) -> float:
         """Return the mean second derivative at the base, where the loss has one."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from convexboost.core.cached import cached_property
 from convexboost.core.compiling import kernel
 from convexboost.core.gradients import BinnedRows, Gradient
 from convexboost.core.space import Array, Codes, FunctionSpace
@@ -104,7 +104,7 @@ class PairGradient(Gradient):
         """Return Σ p_n and, behind it, Σ p_n ∇_n over the rows of each leaf."""
         out, (weight, unit) = np.zeros((n_leaves, 1 + self.n_outputs)), self.space.whole
         _add_to_leaves(leaf, weight, self.plus, self.minus, out)
-        return out * unit
+        return self.space.communicator.add(out) * unit
 
     def histogram(self, rows: BinnedRows) -> Array | None:
         """Return Σ p_n ∇_n over the rows of each bin, from the histogram of the gradient before if it can."""
@@ -119,7 +119,7 @@ class PairGradient(Gradient):
             table = np.zeros((rows.offsets[-1], self.n_outputs), np.int64)
             self._add(table, codes, rows, np.empty(0, np.int64), self.plus, 1)
         self._counted[:] = [Counted(rows, table)]
-        return table / rows.unit
+        return self.space.communicator.add(table) / rows.unit
 
     def _add(self, table: Any, codes: Any, binned: BinnedRows, rows: Any, plus: Any, sign: int) -> None:
         bins, factor, weight = DenseBins(codes, binned.offsets), sign * binned.unit, self.space.weight

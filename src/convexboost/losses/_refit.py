@@ -69,11 +69,6 @@ class Leaves:
     def __len__(self) -> int:
         return len(self.values)
 
-    @property
-    def weight(self) -> Array:
-        """Return the weights of the rows."""
-        return self.objective.space.weight
-
     def sums(self, columns: Array) -> Array:
         """Return Σ p_n and, behind it, Σ p_n columns_n over the rows of each leaf."""
         return leaf_sums(columns, self.objective.space, self.leaf, len(self), n_threads=self.n_threads)
@@ -118,7 +113,7 @@ def best_shifts(leaves: Leaves) -> Array:
     if rows is None:
         return _proximal(leaves)
     if rows.loss.has_best_shifts:
-        formula = rows.loss.best_shifts(leaves.F, rows.y, leaves.weight, leaves.leaf, len(leaves))
+        formula = rows.loss.best_shifts(leaves.F, rows.y, rows.space, leaves.leaf, len(leaves))
         return formula if leaves.objective.l2 == 0.0 else _between(formula, leaves, rows)
     if rows.loss.has_curvatures:
         return _newton(leaves, rows)
@@ -130,11 +125,11 @@ def _common_value(leaves: Leaves, shifts: Array, chosen: Any, k: int) -> float:
 
     Where there is no formula for it, the mean of their best values.
     """
-    rows, weight = leaves.objective.by_rows, leaves.weight
+    rows = leaves.objective.by_rows
     if rows is not None and rows.loss.has_best_shifts and leaves.objective.l2 == 0.0:
         inside = np.flatnonzero(np.isin(leaves.leaf, chosen))
         one = np.zeros(len(inside), np.int64)
-        found = rows.loss.best_shifts(leaves.F[inside], rows.y[inside], weight[inside], one, 1)
+        found = rows.loss.best_shifts(leaves.F[inside], rows.y[inside], rows.space.take(inside), one, 1)
         return -float(found[0, k])
     mass = leaves.objective.space.masses(leaves.leaf, len(leaves))[chosen]
     return -float(np.average(shifts[chosen, k], weights=np.maximum(mass, 1e-300)))

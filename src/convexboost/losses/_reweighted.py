@@ -7,9 +7,9 @@ from abc import abstractmethod
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
-import numpy as np
 from numpy.typing import NDArray
 
+from convexboost.core.communicator import distinct
 from convexboost.core.space import Array, FunctionSpace
 from convexboost.core.tolerances import TIE
 from convexboost.losses._custom import as_row_loss
@@ -90,14 +90,14 @@ class Reweighted(BoundLoss):
         """Return what tells rows apart while all have the same scores."""
         return self.rows.y
 
-    def take(self, rows: NDArray[np.int64], space: FunctionSpace) -> Self:
-        """Return the objective of some rows, with other weights."""
-        return replace(self, rows=replace(self.rows, y=self.rows.y[rows], space=space), space=space)
+    def of_kinds(self, kinds: NDArray[Any], space: FunctionSpace) -> Self:
+        """Return the objective of one row of each kind, with these weights."""
+        return replace(self, rows=replace(self.rows, y=kinds, space=space), space=space)
 
     def start(self) -> Array:
         """Search with one row of each kind; there are few kinds where the targets are classes."""
-        _, first, kind = np.unique(self.kinds(), axis=0, return_index=True, return_inverse=True)
-        return self.take(first, FunctionSpace(self.space.masses(kind.ravel()))).search_start()
+        kinds, number = distinct(self.kinds(), self.space.communicator)
+        return self.of_kinds(kinds, FunctionSpace(self.space.masses(number, len(kinds)))).search_start()
 
     def sharp(self) -> Self:
         """Let only equal losses tie."""

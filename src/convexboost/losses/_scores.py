@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from convexboost.core.cached import cached_property
 from convexboost.core.gradients import Gradient, RidgeGradient
 from convexboost.core.hypotheses import Direction, Move
 from convexboost.core.protocols import Constants, PreparedInputs, Ray
 from convexboost.core.space import Array
-from convexboost.core.sums import ExactSum, total
+from convexboost.core.sums import ExactSum
 from convexboost.core.tolerances import BLOCK
 from convexboost.kernels import parallel
 from convexboost.kernels.lookup import add_lookup
@@ -146,17 +146,21 @@ class LocalScores:
 
     def distance(self) -> float:
         """‖F − base‖."""
-        F, base = self.F, self.base
+        F = self.F
+        return math.sqrt(self._total(self._square_of(lambda rows: F[rows])))
+
+    def _square_of(self, at: Callable[[slice], Array]) -> Callable[[BoundLoss, slice], ExactSum]:
+        """Return the share of a block of rows in ‖F − base‖², for the scores F that `at` returns."""
 
         def square(part: BoundLoss, rows: slice) -> ExactSum:
-            D = F[rows] - base[rows]
+            D = at(rows) - self.base[rows]
             return part.space.exact_inner(D, D)
 
-        return math.sqrt(self._total(square))
+        return square
 
     def largest(self) -> float:
         """Return the largest score in absolute value."""
-        return float(np.abs(self.F).max())
+        return self.objective.space.communicator.largest(np.abs(self.F).max(initial=0.0))
 
     def magnitude(self) -> float:
         """‖F‖."""
@@ -178,18 +182,12 @@ class LocalScores:
 
     def _total(self, share: Callable[[BoundLoss, slice], ExactSum]) -> float:
         """Add up one sum per block of rows: temporary arrays stay small."""
-        return total(share(part, rows) for rows, part in self.objective.parts())
+        return float(self.objective.space.added(share(part, rows) for rows, part in self.objective.parts()))
 
     def _value(self, at: Callable[[slice], Array]) -> float:
         """R of the scores that `at` returns for a block of rows."""
-        l2, values, squares = self.objective.l2, [], []
-        for rows, part in self.objective.parts():
-            F = at(rows)
-            values.append(part.exact_value(F))
-            if l2 > 0.0:
-                D = F - self.base[rows]
-                squares.append(part.space.exact_inner(D, D))
-        return total(values) + (l2 / 2 * total(squares) if l2 > 0.0 else 0.0)
+        value, l2 = self.objective.value_at(at), self.objective.l2
+        return value if l2 == 0.0 else value + l2 / 2 * self._total(self._square_of(at))
 
     def _smooth(self, value: float, gradient: Gradient) -> Gradient:
         """Return the gradient of the Moreau envelope: the mean of subgradients on the way to the prox."""
@@ -223,13 +221,14 @@ class LocalScores:
         whole numbers only grow, so that the order of the rows does not matter.
         """
         (weight, unit), far = self.objective.space.whole, np.zeros(self._F.shape[1])
+        communicator = self.objective.space.communicator
         for start in range(0, len(weight), BLOCK):
             rows = slice(start, start + BLOCK)
             least = np.abs(gradient.rows(rows)) / (2.0 * self.objective.envelope)
             far += weight[rows] @ (np.abs(smooth.values[rows]) > least)
-            if unit * max(far.tolist()) >= LEFT:
+            if communicator.size == 1 and unit * max(far.tolist()) >= LEFT:
                 return True
-        return False
+        return unit * max(communicator.add(far).tolist()) >= LEFT
 
     def _evaluate(self) -> tuple[float, Gradient]:
         if self._evaluated is None:

@@ -90,11 +90,11 @@ class TwoSlopes(RowLoss):
 
     def best_constant(self, y: Any, n_outputs: int, space: FunctionSpace) -> Array:
         """Return the weighted quantile."""
-        return weighted_quantile(y, space.whole[0], self.quantile)
+        return weighted_quantile(y, space, self.quantile)
 
-    def best_shifts(self, F: Array, y: Any, weight: Array, leaf: Any, n_leaves: int) -> Array:
+    def best_shifts(self, F: Array, y: Any, space: FunctionSpace, leaf: Any, n_leaves: int) -> Array:
         """Return the quantile of the residuals in each leaf."""
-        return leaf_quantiles(y - F, weight, leaf, n_leaves, self.quantile)
+        return leaf_quantiles(y - F, space, leaf, n_leaves, self.quantile)
 
     def prox(self, F: Array, y: Any, size: float) -> Array:
         """Move towards y, by at most `size` times the slope."""

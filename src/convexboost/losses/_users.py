@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numba.core.errors import NumbaError
 
+from convexboost.core.space import as_columns
+
 #: Errors of code that is given arrays it cannot write to: of NumPy and Cython, of compiled code with fixed
 #: signatures, of Numba, and of PyTorch where warnings are errors.
 REFUSALS = (ValueError, TypeError, NumbaError, UserWarning)
@@ -74,4 +76,4 @@ def _locked(argument: Any) -> Any:
 
 def _differs(a: Any, b: Any) -> Any:
     """Return in which rows two arrays differ; what is missing in both is the same."""
-    return ((a != b) & ~((a != a) & (b != b))).reshape(len(a), -1).any(axis=1)
+    return np.any(as_columns((a != b) & ~((a != a) & (b != b))), axis=1)

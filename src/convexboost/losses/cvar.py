@@ -11,6 +11,8 @@ import numpy as np
 
 from convexboost.core.protocols import Constants
 from convexboost.core.space import Array, FunctionSpace
+from convexboost.core.sums import total
+from convexboost.kernels.quantiles import select
 from convexboost.losses._loss import Loss
 from convexboost.losses._objective import BoundLoss
 from convexboost.losses._reweighted import Reweighted, Reweighting
@@ -76,16 +78,21 @@ class Tail(Reweighted):
 
     def reweight(self, losses: Array) -> tuple[float, Array]:
         """Count rows above the quantile 1/(1 − level) times; those at the quantile fill up the share."""
-        (weight, unit), share = self.space.whole, 1.0 - self.level
-        order = np.argsort(losses)[::-1]
-        reached = np.searchsorted(np.cumsum(weight[order]), share / unit).clip(max=len(order) - 1)
-        low, high = self.tie(float(losses[order[reached]]))
+        share = 1.0 - self.level
+        low, high = self.tie(self._quantile(losses, share))
         above = losses > high
         tied = (losses >= low) & ~above
         left = share - self.space.mass(above)
         mass = self.space.mass(tied) or math.nan  # none are tied where the losses are not numbers
         ratios = above / share + tied * max(left, 0.0) / (share * mass)
         return self.space.mean(ratios * losses), ratios
+
+    def _quantile(self, losses: Array, share: float) -> float:
+        """Return the largest loss such that rows with at least a share of the weight lose as much."""
+        (weight, unit), communicator = self.space.whole, self.space.communicator
+        units, one = weight.astype(np.int64), np.zeros(len(losses), np.int32)
+        wanted = min(max(math.ceil(share / unit), 1), int(total(weight, communicator)))
+        return -float(select(-losses[:, None], units, one, np.array([wanted]), communicator)[0, 0])
 
     def loss_constants(self) -> Constants:
         """‖∇R‖² = Σ p (q/p)² |g|² ≤ L² max q/p, and q/p is at most 1/(1 − level) and 1/p.
@@ -94,6 +101,7 @@ class Tail(Reweighted):
         rows are above it changes suddenly: not smooth.
         """
         inner = self.rows.loss_constants()
-        most = min(1.0 / (1.0 - self.level), 1.0 / float(self.space.weight.min()))
+        least = -self.space.communicator.largest(-self.space.weight.min(initial=1.0))
+        most = min(1.0 / (1.0 - self.level), 1.0 / least)
         slope = None if inner.lipschitz is None else inner.lipschitz * math.sqrt(most)
         return Constants(lipschitz=slope, minimum=inner.minimum)

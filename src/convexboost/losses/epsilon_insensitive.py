@@ -57,8 +57,8 @@ class EpsilonInsensitive(RowLoss):
         max(0, |r| − ε) = ½ |r − ε| + ½ |r + ε| − ε, so they are the medians of all y − ε and y + ε.
         """
         ends = np.vstack([y - self.epsilon, y + self.epsilon])
-        weight = np.tile(space.whole[0], 2)
-        return (weighted_quantile(ends, weight, 0.5) - weighted_quantile(-ends, weight, 0.5)) / 2.0
+        twice = space.take(np.tile(np.arange(len(y)), 2))
+        return (weighted_quantile(ends, twice, 0.5) - weighted_quantile(-ends, twice, 0.5)) / 2.0
 
     def prox(self, F: Array, y: Any, size: float) -> Array:
         """Move towards the tube around y, by at most `size`."""
@@ -70,11 +70,11 @@ class EpsilonInsensitive(RowLoss):
         U = U.clip(-1.0, 1.0)
         return U, np.einsum("nk,nk->n", U, F - y) - self.epsilon * np.abs(U).sum(axis=1)
 
-    def best_shifts(self, F: Array, y: Any, weight: Array, leaf: Any, n_leaves: int) -> Array:
+    def best_shifts(self, F: Array, y: Any, space: FunctionSpace, leaf: Any, n_leaves: int) -> Array:
         """Return the middle of all minimisers in each leaf, as for the best constant."""
         ends = np.vstack([y - F - self.epsilon, y - F + self.epsilon])
-        weight, leaf = np.tile(weight, 2) / 2.0, np.tile(leaf, 2)
-        low, high = (leaf_quantiles(sign * ends, weight, leaf, n_leaves, 0.5) for sign in (1.0, -1.0))
+        twice, leaf = space.take(np.tile(np.arange(len(leaf)), 2)), np.tile(leaf, 2)
+        low, high = (leaf_quantiles(sign * ends, twice, leaf, n_leaves, 0.5) for sign in (1.0, -1.0))
         return (low - high) / 2.0
 
     def pieces(self, y: Any, n_outputs: int, space: FunctionSpace) -> Pieces:

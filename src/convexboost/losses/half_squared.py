@@ -9,7 +9,6 @@ from convexboost.core.compiling import kernel
 from convexboost.core.gradients import Gradient
 from convexboost.core.protocols import Constants
 from convexboost.core.space import Array, FunctionSpace
-from convexboost.core.sums import total
 from convexboost.kernels import parallel
 from convexboost.losses._leaves import leaf_means
 from convexboost.losses._loss import RowLoss
@@ -69,7 +68,7 @@ class HalfSquared(RowLoss):
             squares.append(space.part(rows).exact_inner(G[rows], G[rows]))
 
         parallel.run(task, len(F), 2 * F.size, n_threads)
-        return 0.5 * total(squares), Gradient(G, space)
+        return 0.5 * float(space.added(squares)), Gradient(G, space)
 
     def constants(self, n_outputs: int) -> Constants:
         """Λ = λ = 1."""
@@ -77,11 +76,11 @@ class HalfSquared(RowLoss):
 
     def best_constant(self, y: Any, n_outputs: int, space: FunctionSpace) -> Array:
         """Return the weighted mean."""
-        return np.array([space.mean(column) for column in y.T])
+        return space.means(y)
 
-    def best_shifts(self, F: Array, y: Any, weight: Array, leaf: Any, n_leaves: int) -> Array:
+    def best_shifts(self, F: Array, y: Any, space: FunctionSpace, leaf: Any, n_leaves: int) -> Array:
         """Return the mean of the residuals in each leaf."""
-        return leaf_means(y - F, weight, leaf, n_leaves)
+        return leaf_means(y - F, space, leaf, n_leaves)
 
     def prox(self, F: Array, y: Any, size: float) -> Array:
         """Return a point between F and y."""

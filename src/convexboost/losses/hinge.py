@@ -55,14 +55,14 @@ class Hinge(MarginLoss):
         low, high = space.masses(y, 2)
         return np.array([0.0 if abs(high - low) <= TIE else np.sign(high - low)])
 
-    def best_shifts(self, F: Array, y: Any, weight: Array, leaf: Any, n_leaves: int) -> Array:
+    def best_shifts(self, F: Array, y: Any, space: FunctionSpace, leaf: Any, n_leaves: int) -> Array:
         """Return the middle of all minimisers in each leaf.
 
         The slope in a leaf goes from minus the weight of class 1 up to the weight of class 0, by the
         weight of a row at each shift that brings the row to its margin.
         """
-        low = leaf_quantiles(signs(y) - F, weight, leaf, n_leaves, y == 1)
-        high = leaf_quantiles(F - signs(y), weight, leaf, n_leaves, y != 1)
+        low = leaf_quantiles(signs(y) - F, space, leaf, n_leaves, y == 1)
+        high = leaf_quantiles(F - signs(y), space, leaf, n_leaves, y != 1)
         return (low - high) / 2.0
 
     def pieces(self, y: Any, n_outputs: int, space: FunctionSpace) -> Pieces:

@@ -174,7 +174,7 @@ class MulticlassHinge(RowLoss):
             ties.append(_sweep(*own, KINK, self.ties == "first", rivals[rows], losses[rows]))
 
         parallel.run(task, len(F), 2 * F.size, n_threads)
-        if any(ties):
+        if space.communicator.any(any(ties)):
             return super().advance(F, y, space, None, before, n_threads)
         return space.mean(losses), PairGradient(rivals, y, F.shape[1], space).follow(before)
 

@@ -77,7 +77,7 @@ class Quantiles(RowLoss):
 
     def best_constant(self, y: Any, n_outputs: int, space: FunctionSpace) -> Array:
         """Return the weighted quantiles."""
-        return np.concatenate([weighted_quantile(y, space.whole[0], q) for q in self.quantiles])
+        return np.concatenate([weighted_quantile(y, space, q) for q in self.quantiles])
 
     def prox(self, F: Array, y: Any, size: float) -> Array:
         """Move towards y, by at most `size` times the slope."""
@@ -90,10 +90,10 @@ class Quantiles(RowLoss):
         U = U.clip(-q, 1 - q)
         return U, np.einsum("nk,nk->n", U, F - y)
 
-    def best_shifts(self, F: Array, y: Any, weight: Array, leaf: Any, n_leaves: int) -> Array:
+    def best_shifts(self, F: Array, y: Any, space: FunctionSpace, leaf: Any, n_leaves: int) -> Array:
         """Return the quantiles of the residuals in each leaf."""
         found = [
-            leaf_quantiles(y - F[:, [k]], weight, leaf, n_leaves, q) for k, q in enumerate(self.quantiles)
+            leaf_quantiles(y - F[:, [k]], space, leaf, n_leaves, q) for k, q in enumerate(self.quantiles)
         ]
         return np.hstack(found)
 

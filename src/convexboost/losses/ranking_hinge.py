@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 
+from convexboost.core.cached import cached_property
 from convexboost.core.gradients import Gradient
 from convexboost.core.protocols import Constants
 from convexboost.core.space import Array, FunctionSpace
@@ -37,6 +37,7 @@ class RankingHinge(Loss):
     name: ClassVar[str] = "ranking_hinge"
     task: ClassVar[str] = "ranking"
     needs_groups = True
+    spreads_rows = True  # whole queries
 
     def formula(self, f: str = "f") -> str:
         """max(0, 1 − f_i + f_j)."""
@@ -51,8 +52,8 @@ class RankingHinge(Loss):
         weight = space.weight * space.total
         if queries.weight is not None:
             weight = weight / queries.weight
-        pairs = Pairs.of(y[:, 0], queries.numbers, weight)
-        if pairs.n_queries == 0:
+        pairs = Pairs.of(y[:, 0], queries.numbers, weight, space.communicator)
+        if not space.communicator.any(pairs.n_queries):
             raise ValueError(
                 "`y` must hold two different grades in some query, but in every query all tie "
                 f"(n_samples={len(y)})"

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from convexboost.core.communicator import distinct
 from convexboost.core.protocols import Constants
 from convexboost.core.space import Array, FunctionSpace
 from convexboost.losses._groups import Groups
@@ -60,8 +61,9 @@ class WorstGroup(Reweighting):
         """Fix the targets and the groups."""
         given = Groups.needed(groups, self, space.n_samples)
         rows = self.loss.bind(y, space, n_classes)
-        mass = space.masses(given.numbers)
-        return GroupMaximum(rows, given.numbers, mass, self.smooth, space=space, n_outputs=rows.n_outputs)
+        labels, number = distinct(given.labels, space.communicator)
+        mass = space.masses(number, len(labels))
+        return GroupMaximum(rows, number, mass, self.smooth, space=space, n_outputs=rows.n_outputs)
 
     @classmethod
     def examples(cls) -> tuple[Loss, ...]:
@@ -81,15 +83,17 @@ class GroupMaximum(Reweighted):
         """Return targets and groups."""
         return np.column_stack([self.rows.y, self.group])
 
-    def take(self, rows: NDArray[np.int64], space: FunctionSpace) -> Self:
-        """Return the objective of some rows; every group is still there, with the weight it has."""
-        return replace(super().take(rows, space), group=self.group[rows])
+    def of_kinds(self, kinds: NDArray[Any], space: FunctionSpace) -> Self:
+        """Return the objective of one row of each kind; every group is still there, with its weight."""
+        y = self.rows.y
+        targets = kinds[:, :-1].astype(y.dtype).reshape(len(kinds), *y.shape[1:])
+        return replace(super().of_kinds(targets, space), group=kinds[:, -1].astype(np.int64))
 
     def reweight(self, losses: Array) -> tuple[float, Array]:
         """R = Σ_g s_g R_g at the kink; every row of group g counts s_g/P_g times."""
-        bound = float(np.abs(losses).max(initial=0.0))
+        bound = self.space.communicator.largest(np.abs(losses).max(initial=0.0))
         sums = self.space.exact_sums(self.group, losses[:, None], len(self.mass), bound)
-        risks = sums.values()[:, 0] / self.mass
+        risks = self.space.added([sums]).values()[:, 0] / self.mass
         if self.smooth is None:
             value = float(risks.max())
             shares = (risks >= self.tie(value)[0]).astype(float)

@@ -137,6 +137,11 @@ def cells(columns: NDArray[np.int32]) -> NDArray[Any]:
     return columns.view(np.int64)[..., 0] if columns.shape[-1] == 2 else columns
 
 
+def weights_of(cells: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the weights of some cells."""
+    return (cells & 0xFFFFFFFF if cells.ndim == 1 else cells[:, 0]).astype(np.int64)
+
+
 def _cells(n_outputs: int, *shape: int) -> NDArray[Any]:
     return cells(np.zeros((*shape, n_columns(n_outputs)), np.int32))
 

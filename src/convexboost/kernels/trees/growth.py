@@ -42,13 +42,15 @@ def partition(column, rows, begin, end, mask):
     return _partition(column, rows.order, rows.spare, begin, end, mask)
 
 
-def divide(numbers: Any, node: int, n_nodes: int, middle: int, feature: int, few: int) -> int:
-    """Give a node two children, whose rows meet at `middle`; return the one with fewer rows.
+def divide(
+    numbers: Any, node: int, n_nodes: int, middle: int, feature: int, few: int, left_is_small: bool
+) -> int:
+    """Give a node two children, whose rows meet at `middle`; return the smaller one.
 
     The larger child takes over the histogram of its parent, from which that of the smaller one is subtracted.
     """
     begin, end = numbers[node, BEGIN], numbers[node, END]
-    small = n_nodes if middle - begin <= end - middle else n_nodes + 1
+    small = n_nodes if left_is_small else n_nodes + 1
     large = 2 * n_nodes + 1 - small
     slot = -1
     if min(middle - begin, end - middle) > few:
@@ -120,7 +122,7 @@ def grow(features, rows, nodes, room, rules, n_nodes, new):
         middle = begin + _partition(columns[feature], order, spare, begin, end, masks[best])
         for i in range(index(end - middle)):
             order[index(middle) + i] = spare[index(begin) + i]
-        new = _divide(numbers, best, n_nodes, middle, feature, few)
+        new = _divide(numbers, best, n_nodes, middle, feature, few, middle - begin <= end - middle)
         n_nodes += 2
     return n_nodes, -1
 

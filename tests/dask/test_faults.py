@@ -1,0 +1,220 @@
+"""Fits that lose workers, the scheduler or the user's patience, with real processes and real signals."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+import warnings
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+from distributed import Client
+
+from convexboost import ConvexBoostRegressor
+from convexboost.dask import DaskConvexBoostRegressor
+from convexboost.dask._transport import NAME
+from tests.dask.clusters import cluster, soon
+
+N = 300
+
+
+class Marked:
+    """A callback that tells by a file that a round has begun, and then goes slowly."""
+
+    def __init__(self, path, after=2, seconds=0.2):
+        self.path, self.after, self.seconds = path, after, seconds
+
+    def __call__(self, record):
+        if record.round >= self.after:
+            with open(self.path, "w") as file:
+                file.write(str(record.round))
+            time.sleep(self.seconds)
+
+
+class Broken:
+    """Half the squared error, until it meets a row that it cannot stand."""
+
+    def evaluate(self, F, y):
+        if np.isinf(y).any() or (y > 50).any():
+            raise ZeroDivisionError("a row of the user")
+        return 0.5 * ((F - y) ** 2).sum(axis=1), F - y
+
+
+@pytest.fixture
+def rows():
+    X = np.random.default_rng(0).normal(size=(N, 3))
+    return X, X.sum(axis=1)
+
+
+def arrays(rows, n=4):
+    return [da.from_array(part, chunks=(N // n, *part.shape[1:])) for part in rows]
+
+
+def busy(dask_worker):
+    found = dask_worker.extensions.get(NAME)
+    return [] if found is None else list(found.fits)
+
+
+def interrupt(client, begun, number):
+    """Send a signal to a worker as soon as a round has begun; return the thread that does it."""
+    processes = client.run(os.getpid)
+
+    def wait_and_kill():
+        soon(begun.exists, 120.0)
+        os.kill(processes[sorted(processes)[0]], number)
+
+    thread = threading.Thread(target=wait_and_kill)
+    thread.start()
+    return thread
+
+
+def model(client, begun, **parameters):
+    parameters = {"n_rounds": 8, "random_state": 0, "early_stopping": False, **parameters}
+    return DaskConvexBoostRegressor(**parameters, callbacks=[Marked(begun)], client=client)
+
+
+@pytest.mark.parametrize("checkpoint", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_a_worker_that_is_killed_costs_time_but_no_bits(rows, tmp_path, checkpoint):
+    file = tmp_path / "run"
+    more = {"checkpoint": file, "checkpoint_every": 1} if checkpoint else {}
+    alone = ConvexBoostRegressor(n_rounds=8, random_state=0, early_stopping=False).fit(*rows)
+    with cluster(2) as client:
+        thread = interrupt(client, tmp_path / "begun", signal.SIGKILL)
+        where = "from its checkpoint" if checkpoint else "from the start"
+        with pytest.warns(UserWarning, match=f"the worker tcp://.* training goes on {where}"):
+            found = model(client, tmp_path / "begun", **more).fit(*arrays(rows))
+        thread.join()
+        assert not any(client.run(busy).values())
+    np.testing.assert_array_equal(found.to_local().predict(rows[0]), alone.predict(rows[0]))
+    assert found.n_rounds_ == 8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("checkpoint", [False, True])
+def test_a_worker_that_hangs_is_replaced(rows, tmp_path, checkpoint):
+    """It may be the one that writes the checkpoint, which it must give up."""
+    more = {"checkpoint": tmp_path / "run", "checkpoint_every": 1} if checkpoint else {}
+    alone = ConvexBoostRegressor(n_rounds=8, random_state=0, early_stopping=False).fit(*rows)
+    with dask.config.set({"convexboost.timeout": 3.0}), cluster(2) as client:
+        thread = interrupt(client, tmp_path / "begun", signal.SIGSTOP)
+        with pytest.warns(UserWarning, match="has not answered for 3 seconds"):
+            found = model(client, tmp_path / "begun", **more).fit(*arrays(rows))
+        thread.join()
+    np.testing.assert_array_equal(found.to_local().predict(rows[0]), alone.predict(rows[0]))
+
+
+def test_a_loss_that_raises_on_one_worker(client, rows):
+    X, y = rows
+    y = y.copy()
+    y[3] = 99.0
+    began = time.monotonic()
+    with pytest.raises(ZeroDivisionError, match="a row of the user"):
+        DaskConvexBoostRegressor(Broken(), n_rounds=8, client=client).fit(*arrays((X, y)))
+    assert time.monotonic() - began < 60.0
+    assert soon(lambda: not any(client.run(busy).values()))
+
+
+@pytest.mark.slow
+def test_data_that_is_only_there_once(rows, tmp_path):
+    with cluster(2) as client:
+        (X, y), workers = rows, sorted(client.nthreads())
+        halves = [slice(0, 150), slice(150, N)]
+        blocks = [client.scatter((X[h], y[h]), workers=[w]) for h, w in zip(halves, workers, strict=True)]
+        pick = dask.delayed(lambda both, k: both[k])
+        inputs = [da.from_delayed(pick(block, 0), (150, 3), float) for block in blocks]
+        targets = [da.from_delayed(pick(block, 1), (150,), float) for block in blocks]
+        thread = interrupt(client, tmp_path / "begun", signal.SIGKILL)
+        fit = model(client, tmp_path / "begun").fit
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with pytest.raises(RuntimeError, match="cannot be computed again"):
+                fit(da.concatenate(inputs), da.concatenate(targets))
+        thread.join()
+
+
+@pytest.mark.slow
+def test_no_workers_are_left(rows, tmp_path):
+    with dask.config.set({"convexboost.timeout": 2.0}), cluster(1) as client:
+        (nanny,) = client.cluster.workers.values()
+
+        def close():
+            soon((tmp_path / "begun").exists, 120.0)
+            nanny.auto_restart = False
+            os.kill(nanny.pid, signal.SIGKILL)
+
+        thread = threading.Thread(target=close)
+        thread.start()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with pytest.raises(RuntimeError, match="the cluster has had no workers for 2 seconds"):
+                model(client, tmp_path / "begun").fit(*arrays(rows))
+        thread.join()
+
+
+PROGRAM = """
+    import sys, numpy as np, dask.array as da
+    from distributed import Client
+    from convexboost.dask import DaskConvexBoostRegressor
+    from tests.dask.test_faults import Marked
+
+    if __name__ == "__main__":
+        X = np.random.default_rng(0).normal(size=(300, 3))
+        with Client(sys.argv[1]) as client:
+            slow = [Marked(sys.argv[2])]
+            model = DaskConvexBoostRegressor(n_rounds=1000, early_stopping=False, callbacks=slow)
+            model.fit(da.from_array(X, chunks=75), da.from_array(X.sum(axis=1), chunks=75))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_a_client_that_goes_away_takes_its_fit_along(tmp_path, number):
+    (tmp_path / "program.py").write_text(textwrap.dedent(PROGRAM))
+    with cluster(2) as client:
+        command = [sys.executable, tmp_path / "program.py", client.scheduler.address, tmp_path / "begun"]
+        program = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        assert soon((tmp_path / "begun").exists, 120.0)
+        program.send_signal(number)
+        _, told = program.communicate(timeout=30)
+        assert ("KeyboardInterrupt" in told) == (number == signal.SIGINT)
+        assert soon(lambda: not any(client.run(busy).values()), 10.0)
+
+
+@pytest.mark.slow
+def test_the_scheduler_is_lost(rows, tmp_path):
+    address = tmp_path / "address"
+    scheduler = subprocess.Popen(
+        [sys.executable, "-m", "distributed.cli.dask_scheduler", "--scheduler-file", address, "--port", "0"],
+        stderr=subprocess.DEVNULL,
+    )
+    command = [sys.executable, "-m", "distributed.cli.dask_worker", "--scheduler-file", address]
+    workers = [
+        subprocess.Popen([*command, "--nthreads", "1", "--death-timeout", "60"], stderr=subprocess.DEVNULL)
+        for _ in range(2)
+    ]
+    try:
+        assert soon(address.exists, 60.0)
+        with dask.config.set({"convexboost.timeout": 3.0}):
+            client = Client(scheduler_file=str(address), timeout=60)
+            client.wait_for_workers(2)
+
+            def stop():
+                soon((tmp_path / "begun").exists, 120.0)
+                scheduler.kill()
+
+            thread = threading.Thread(target=stop)
+            thread.start()
+            with pytest.raises(RuntimeError, match=r"the connection to the scheduler .* was lost"):
+                model(client, tmp_path / "begun", n_rounds=1000).fit(*arrays(rows))
+            thread.join()
+            client.close(timeout=1)
+        for worker in workers:
+            worker.wait(60)  # nobody stays behind
+    finally:
+        for process in (scheduler, *workers):
+            process.kill()
