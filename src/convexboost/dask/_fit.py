@@ -28,6 +28,8 @@ from convexboost.estimators._input import Given
 
 #: How often a fit starts again because workers were lost.
 RESTARTS = 3
+#: A scheduler that is connected may be silent for this many times the timeout of a worker.
+PATIENCE = 6
 #: Seconds between two looks at the cluster.
 PAUSE = 0.5
 #: The states of futures that may still finish; lost values are computed again.
@@ -204,11 +206,15 @@ class Run:
     # -- who is there ---------------------------------------------------------------------------------
 
     def _workers(self) -> set[str]:
-        """Ask the scheduler who is there."""
-        try:
-            return set(self.client.sync(self.client.scheduler.ncores, callback_timeout=self.job.timeout))
-        except (OSError, TimeoutError) as error:
-            raise RuntimeError(f"the scheduler of {self.client} does not answer any more") from error
+        """Ask the scheduler who is there.  It may be busy for a while, with reading a large graph for one."""
+        end = time.monotonic() + PATIENCE * self.job.timeout
+        while True:
+            try:
+                return set(self.client.sync(self.client.scheduler.ncores, callback_timeout=self.job.timeout))
+            except (OSError, TimeoutError) as error:
+                if self.client.status != "running" or time.monotonic() > end:
+                    raise RuntimeError(f"the scheduler of {self.client} does not answer any more") from error
+                time.sleep(0.1)
 
     def _watch(self, futures: Sequence[Any], addresses: Sequence[str]) -> None:
         """Wait for the ranks; raise what was wrong where one fails, once all that can have ended have."""
