@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: demo test test-slow test-newer test-part test-package lint docs bench clean
+.PHONY: demo test test-slow test-newer test-part test-package lint docs docs-links bench clean
 
 demo: $(VENV)/.demo
 	$(BIN)/convexboost demo
@@ -49,6 +49,10 @@ docs: $(VENV)/.docs
 	rm -rf docs/api/generated
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	$(BIN)/python docs/check_links.py docs/_build/html
+
+# The links to other hosts, which `make docs` counts but does not ask: needs the network.
+docs-links: $(VENV)/.docs
+	$(BIN)/python -m sphinx -q -D plot_gallery=0 -b linkcheck docs docs/_build/links
 
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/run_all.py

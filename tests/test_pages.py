@@ -140,9 +140,10 @@ def run(page):
 
 @pytest.fixture
 def in_empty_folder(monkeypatch, tmp_path):
-    """Change to an empty folder, and keep pictures off the screen."""
+    """Change to an empty folder; no windows, and one thread, since the tests have workers enough."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "agg")
+    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")
 
 
 def marked(page):
@@ -174,6 +175,15 @@ def test_no_page_is_forgotten():
         if "```python" in path.read_text() and not any(part.startswith(".") for part in path.parts)
     }
     assert with_python == set(PAGES)
+
+
+@pytest.mark.parametrize(
+    "page", sorted(ROOT.glob("docs/**/*.md")), ids=lambda page: str(page.relative_to(ROOT))
+)
+def test_no_python_hides_in_an_indented_block(page):
+    lines = FENCE.sub("", page.read_text()).splitlines()
+    hidden = re.compile(r" {4}(print\(|import \w+$|from \w[\w.]* import |\w+ = \w+\(|model\.)")
+    assert [line for line in lines if hidden.match(line)] == []
 
 
 NUMBER = re.compile(r"(?<![\w.])\d[\d,]*\.\d+|\d[\d,.]*(?= ?%)")

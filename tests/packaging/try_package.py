@@ -16,7 +16,7 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-EXTRAS = "plot,cli,onnx"
+EXTRAS = "all"
 #: Quick, and of every layer: public names, metadata, types, a user's learner and loss, and model files.
 PART = (
     "tests/packaging",
@@ -39,9 +39,11 @@ def run(*command: object, **options: object) -> str:
 
 
 def test_packages() -> list[str]:
-    """Return what the tests need, as pyproject.toml says it."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    return [*project["dependency-groups"]["test"], "mypy"]
+    """Return what the part of the tests needs, with the versions that pyproject.toml asks for."""
+    groups = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]
+    return [
+        given for given in groups["test"] + groups["lint"] if given.startswith(("pytest>", "hypo", "mypy"))
+    ]
 
 
 def main(pythons: list[str]) -> None:
@@ -64,7 +66,7 @@ def try_file(python: str, file: Path, unpacked: Path, environment: Path) -> None
     run(python, "-m", "venv", environment)
     inside = environment / "bin" / "python"
     run(inside, "-m", "pip", "install", "--quiet", "--upgrade", "pip>=25.1")
-    run(inside, "-m", "pip", "install", "--quiet", f"{file}[{EXTRAS}]", *test_packages())
+    run(inside, "-m", "pip", "install", "--quiet", "--no-compile", f"{file}[{EXTRAS}]", *test_packages())
     clean = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     place, version = run(inside, "-c", WHERE, cwd=unpacked, env=clean).split()
     if environment not in Path(place).parents:

@@ -294,8 +294,9 @@ class Pointwise(BoundLoss):
         return self.loss.constants(self.n_outputs)
 
     def part(self, rows: Any) -> Pointwise:
-        """Return the share of some rows in R."""
-        return replace(self, y=self.y[rows], space=self.space.part(rows))
+        """Return the share of some of the rows here in R."""
+        space = self.space.part(rows)
+        return self if space is self.space else replace(self, y=self.y[rows], space=space)
 
     def parts(self) -> Iterator[tuple[slice, Pointwise]]:
         """Cut the rows that are here into blocks."""
