@@ -74,6 +74,7 @@ def _arrays(value, chunks):
 # --- the same bits -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("loss", ["half_squared", "quantile:0.9"])
 @pytest.mark.parametrize("learner", ["tree", "stump"])
 def test_regression(client, X, y, loss, learner):
@@ -84,6 +85,7 @@ def test_folds(client, X, y):
     check(DaskConvexBoostRegressor, client, X, {"y": y}, early_stopping="auto")
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("classes", ["two", "names"])
 def test_classification(client, X, y, classes):
     y = (
@@ -100,6 +102,7 @@ def test_queries_that_lie_on_several_workers(client, X, y):
     check(DaskConvexBoostRanker, client, X, {"y": np.round(y), "qid": qid})
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("loss", [CVaR("absolute", 0.7), WorstGroup("absolute")])
 def test_tails_and_groups_that_are_spread(client, X, y, loss):
     groups = {"groups": np.random.default_rng(2).integers(0, 4, N)} if loss.needs_groups else {}
@@ -133,6 +136,7 @@ def test_a_validation_set_of_one_partition(client, X, y):
     same(spread, alone, X)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("n_workers", [1, 4])
 def test_any_number_of_workers(X, y, n_workers):
     with cluster(n_workers, processes=False) as client:

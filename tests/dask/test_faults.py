@@ -8,6 +8,7 @@ import textwrap
 import threading
 import time
 import warnings
+from contextlib import contextmanager
 
 import dask
 import dask.array as da
@@ -18,7 +19,7 @@ from distributed import Client
 from convexboost import ConvexBoostRegressor
 from convexboost.dask import DaskConvexBoostRegressor
 from convexboost.dask._transport import NAME
-from tests.dask.clusters import cluster, soon
+from tests.dask.clusters import cluster, quiet, soon
 
 N = 300
 
@@ -137,25 +138,6 @@ def test_data_that_is_only_there_once(rows, tmp_path):
         thread.join()
 
 
-@pytest.mark.slow
-def test_no_workers_are_left(rows, tmp_path):
-    with dask.config.set({"convexboost.timeout": 2.0}), cluster(1) as client:
-        (nanny,) = client.cluster.workers.values()
-
-        def close():
-            soon((tmp_path / "begun").exists, 120.0)
-            nanny.auto_restart = False
-            os.kill(nanny.pid, signal.SIGKILL)
-
-        thread = threading.Thread(target=close)
-        thread.start()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            with pytest.raises(RuntimeError, match="the cluster has had no workers for 2 seconds"):
-                model(client, tmp_path / "begun").fit(*arrays(rows))
-        thread.join()
-
-
 PROGRAM = """
     import sys, numpy as np, dask.array as da
     from distributed import Client
@@ -185,36 +167,61 @@ def test_a_client_that_goes_away_takes_its_fit_along(tmp_path, number):
         assert soon(lambda: not any(client.run(busy).values()), 10.0)
 
 
-@pytest.mark.slow
-def test_the_scheduler_is_lost(rows, tmp_path):
-    address = tmp_path / "address"
-    scheduler = subprocess.Popen(
-        [sys.executable, "-m", "distributed.cli.dask_scheduler", "--scheduler-file", address, "--port", "0"],
-        stderr=subprocess.DEVNULL,
-    )
-    command = [sys.executable, "-m", "distributed.cli.dask_worker", "--scheduler-file", address]
-    workers = [
-        subprocess.Popen([*command, "--nthreads", "1", "--death-timeout", "60"], stderr=subprocess.DEVNULL)
-        for _ in range(2)
+@contextmanager
+def machines(folder, n_workers):
+    """Yield a client, and processes that nobody restarts: a scheduler and its workers."""
+    file = folder / "scheduler"
+    options = ["--scheduler-file", file]
+    kinds = {"dask_scheduler": ["--port", "0", "--dashboard-address", ":0"]}
+    kinds |= {f"dask_worker {k}": ["--no-nanny", "--nthreads", "1"] for k in range(n_workers)}
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-m", f"distributed.cli.{kind.split()[0]}", *options, *more],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        for kind, more in kinds.items()
     ]
     try:
-        assert soon(address.exists, 60.0)
-        with dask.config.set({"convexboost.timeout": 3.0}):
-            client = Client(scheduler_file=str(address), timeout=60)
-            client.wait_for_workers(2)
-
-            def stop():
-                soon((tmp_path / "begun").exists, 120.0)
-                scheduler.kill()
-
-            thread = threading.Thread(target=stop)
-            thread.start()
-            with pytest.raises(RuntimeError, match=r"the connection to the scheduler .* was lost"):
-                model(client, tmp_path / "begun", n_rounds=1000).fit(*arrays(rows))
-            thread.join()
-            client.close(timeout=1)
-        for worker in workers:
-            worker.wait(60)  # nobody stays behind
+        assert soon(file.exists, 60.0)
+        client = Client(scheduler_file=str(file), timeout=60)
+        client.wait_for_workers(n_workers, timeout=60)
+        yield client, *started
+        client.close(timeout=1)
     finally:
-        for process in (scheduler, *workers):
+        for process in started:
             process.kill()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("killed", "message"),
+    [
+        ("workers", "the cluster has had no workers for 3 seconds"),
+        ("scheduler", "the scheduler of .* does not answer any more"),
+    ],
+)
+def test_what_cannot_be_repaired_is_one_error(rows, tmp_path, killed, message):
+    with (
+        quiet(),
+        dask.config.set({"convexboost.timeout": 3.0}),
+        machines(tmp_path, 2) as (client, scheduler, *workers),
+    ):
+        times = []
+
+        def kill():
+            soon((tmp_path / "begun").exists, 120.0)
+            times.append(time.monotonic())
+            for process in workers if killed == "workers" else [scheduler]:
+                process.kill()
+
+        thread = threading.Thread(target=kill)
+        thread.start()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with pytest.raises(RuntimeError, match=message):
+                model(client, tmp_path / "begun", n_rounds=1000).fit(*arrays(rows))
+        thread.join()
+        assert time.monotonic() - times[0] < 30.0
+        for process in workers:
+            process.wait(60)  # nobody stays behind

@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 import uuid
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from concurrent.futures import CancelledError
+from contextlib import suppress
 from itertools import chain
 from typing import Any, NamedTuple
 
 import dask
 from distributed import Client, get_worker, secede, wait
-from distributed.client import FutureCancelledError
 
 from convexboost.core.communicator import Communicator
 from convexboost.dask._rows import Part, dealt, n_rows
@@ -28,6 +28,8 @@ from convexboost.estimators._input import Given
 
 #: How often a fit starts again because workers were lost.
 RESTARTS = 3
+#: A scheduler that is connected may be silent for this many times the timeout of a worker.
+PATIENCE = 6
 #: Seconds between two looks at the cluster.
 PAUSE = 0.5
 #: The states of futures that may still finish; lost values are computed again.
@@ -87,8 +89,7 @@ class Run:
 
     def __init__(self, client: Client, job: Job, sets: Sets) -> None:
         self.client, self.job = client, job
-        with _naming_the_scheduler(client):
-            self.parts = {name: client.compute(list(parts)) for name, parts in sets.items()}
+        self.parts = {name: client.compute(list(parts)) for name, parts in sets.items()}
 
     def result(self) -> BaseConvexBoost:
         """Train; start again where a worker is lost."""
@@ -102,8 +103,7 @@ class Run:
         lost: list[str] = []
         while True:
             try:
-                with _naming_the_scheduler(self.client):
-                    return self._attempt()
+                return self._attempt()
             except WorkerLostError as error:
                 lost.append(error.address)
                 if len(lost) > RESTARTS:
@@ -115,8 +115,7 @@ class Run:
                     "from its checkpoint" if self.job.estimator.checkpoint is not None else "from the start"
                 )
                 warnings.warn(f"{error}: training goes on {where} on the workers that are left", stacklevel=5)
-                with _naming_the_scheduler(self.client):
-                    self._dismiss(error.address)
+                self._dismiss(error.address)
 
     def _attempt(self) -> BaseConvexBoost:
         """Start a task on each worker that has rows, and wait for them."""
@@ -189,9 +188,8 @@ class Run:
         """Wait for values that any worker can compute."""
         since = time.monotonic()
         while pending := [future for future in futures if future.status in UNFINISHED]:
-            with suppress(TimeoutError):
-                wait(pending, timeout=PAUSE, return_when="FIRST_COMPLETED")
-                continue
+            with suppress(TimeoutError, CancelledError):
+                wait(pending, timeout=PAUSE)
             if self._workers():
                 since = time.monotonic()
             elif time.monotonic() - since > self.job.timeout:
@@ -208,14 +206,22 @@ class Run:
     # -- who is there ---------------------------------------------------------------------------------
 
     def _workers(self) -> set[str]:
-        return set(self.client.sync(self.client.scheduler.ncores, callback_timeout=self.job.timeout))
+        """Ask the scheduler who is there.  It may be busy for a while, with reading a large graph for one."""
+        end = time.monotonic() + PATIENCE * self.job.timeout
+        while True:
+            try:
+                return set(self.client.sync(self.client.scheduler.ncores, callback_timeout=self.job.timeout))
+            except (OSError, TimeoutError) as error:
+                if self.client.status != "running" or time.monotonic() > end:
+                    raise RuntimeError(f"the scheduler of {self.client} does not answer any more") from error
+                time.sleep(0.1)
 
     def _watch(self, futures: Sequence[Any], addresses: Sequence[str]) -> None:
         """Wait for the ranks; raise what was wrong where one fails, once all that can have ended have."""
         ended = 0.0
         lost: WorkerLostError | None = None
         while pending := [future for future in futures if future.status in UNFINISHED]:
-            with suppress(TimeoutError):
+            with suppress(TimeoutError, CancelledError):
                 wait(pending, timeout=PAUSE, return_when="FIRST_COMPLETED")
             gone = set(addresses) - self._workers()
             for address in sorted(gone):
@@ -227,6 +233,7 @@ class Run:
                     break
         errors = [future.exception() for future in futures if future.status == "error"]
         if any(future.status == "cancelled" for future in futures):
+            self._workers()  # raises where the scheduler is the reason
             errors.append(FitCancelledError("the fit was cancelled"))
         if lost is not None:
             errors.append(lost)
@@ -252,17 +259,6 @@ def _rank_of_error(error: BaseException) -> int:
     """Order errors by what they say about the cause: what others were told of it comes last."""
     kinds = (FitCancelledError, RankFailedError, WorkerLostError)
     return -next((k for k, kind in enumerate(kinds) if isinstance(error, kind)), len(kinds))
-
-
-@contextmanager
-def _naming_the_scheduler(client: Client) -> Iterator[None]:
-    """Say so where the reason of an error is that the scheduler cannot be reached."""
-    try:
-        yield
-    except (OSError, TimeoutError, FutureCancelledError) as error:
-        if client.status == "running" and isinstance(error, FutureCancelledError):
-            raise
-        raise RuntimeError(f"the connection to the scheduler of {client} was lost: {error}") from error
 
 
 def timeout() -> float:

@@ -24,12 +24,14 @@ from distributed.protocol import to_serialize
 from convexboost.core.communicator import Communicator, RanksDifferError
 
 T = TypeVar("T")
-Message = list[bytearray]  #: of one value
+Message = list[bytes | bytearray]  #: of one value
 
 #: Seconds between two looks at whether others are alive and the task is still wanted.
 PAUSE = 0.5
 #: Seconds in which a worker that is asked for a sign of life must give one.
 TIMEOUT = 10.0
+#: Up to this many bytes a copy is cheaper than a frame of its own.
+INLINE = 4096
 #: Names the handler and the state on a worker.
 NAME = "convexboost"
 
@@ -94,7 +96,7 @@ class DaskCommunicator(Communicator):
         return asyncio.run_coroutine_threadsafe(action, self._loop).result()
 
 
-def _packed(value: Any) -> list[bytearray]:
+def _packed(value: Any) -> Message:
     """Return a value as bytes, those of arrays by themselves.
 
     They are copied: an array may change as soon as this rank goes on, before others have received it.
@@ -104,9 +106,10 @@ def _packed(value: Any) -> list[bytearray]:
     return [bytearray(frame), *(bytearray(array.raw()) for array in arrays)]
 
 
-def _unpacked(pieces: Sequence[bytearray]) -> Any:
+def _unpacked(pieces: Sequence[bytes | bytearray]) -> Any:
     frame, *arrays = pieces
-    return pickle.loads(frame, buffers=arrays)
+    writable = (bytearray(array) if isinstance(array, bytes) else array for array in arrays)
+    return pickle.loads(frame, buffers=writable)
 
 
 class _Line:
@@ -150,7 +153,7 @@ class _Line:
         """Send a message to each peer; return what they have sent."""
         for r, message in messages.items():
             with suppress(OSError):  # found out below: the peer may have said why it left
-                pieces = [to_serialize(piece) for piece in message]
+                pieces = [bytes(p) if len(p) <= INLINE else to_serialize(p) for p in message]
                 await self.calls.comms[r].write({"number": number, "stamp": stamp, "pieces": pieces})
         received = self.calls.received[number]
         await self._until(received)
