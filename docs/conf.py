@@ -109,9 +109,13 @@ def link_pages(app, where, source):
 
 
 def docstring_as_rst(app, what, name, obj, options, lines):
-    """In our docstrings |x| is an absolute value, not a substitution, and docs/theory.md is a page."""
+    """In our docstrings |x| is an absolute value, not a substitution, and docs/theory.md is a page.
+
+    Methods that come from scikit-learn refer to its pages, which are not here.
+    """
     for i, line in enumerate(lines):
         if not line.lstrip().startswith(">>>"):
+            line = re.sub(r":(?:ref|term|class|func):`~?([^`<]*\w) *(?:<.*?>)?`", r"\1", line)
             parts = line.split("`")
             parts[::2] = [part.replace("|", r"\|") for part in parts[::2]]
             lines[i] = re.sub(r"\bdocs/([\w/-]+)\.md\b", r":doc:`/\1`", "`".join(parts))
