@@ -3,12 +3,12 @@
     python benchmarks/dask_speed.py                           # 2,000,000 x 50, 2 workers with 1 thread each
     python benchmarks/dask_speed.py --rows 100000 --rounds 20
 
-One output (squared error) and 10 classes (log-loss), trees with 31 leaves, learning rate 0.1, 255 bins, the rest
-as each library has it.  The rows are made on the workers, are in their memory before the clock starts, and
-never come to the client.  A library has a cluster of its own and a short fit before, so that code is loaded and
-compiled.  Seconds of a round are the difference of a long and a short fit over that of their rounds.  Seconds
-to the same loss are those to the test loss of the library that ends with the highest: the rest of a fit, which
-is what it takes besides its rounds, and the rounds that are needed.
+One output (squared error) and 10 classes (log-loss), trees with 31 leaves, learning rate 0.1, 255 bins, the
+rest as each library has it.  The rows are made on the workers, are in their memory before the clock starts,
+and never come to the client.  A library has a cluster of its own and a short fit before, so that code is
+loaded and compiled.  Seconds of a round are the difference of a long and a short fit over that of their
+rounds; the rest is what a fit takes besides its rounds.  Seconds to the same loss are those to the test loss
+of the library that ends with the highest.
 """
 
 from __future__ import annotations
@@ -165,7 +165,8 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--only", default="", help="names of libraries, with commas; all of them otherwise")
     options = parser.parse_args()
-    print(f"{options.rows:,} x {options.columns}, {options.workers} workers with 1 thread, {options.rounds} rounds")
+    size = f"{options.rows:,} x {options.columns}"
+    print(f"{size}, {options.workers} workers with 1 thread, {options.rounds} rounds")
     for task in TASKS:
         found = {}
         for name, library in LIBRARIES.items():
@@ -179,7 +180,8 @@ def main() -> None:
         print("| --- | --- | --- | --- | --- |")
         for name, (per_round, rest, curve) in found.items():
             needed = 1 + next(k for k, loss in enumerate(curve) if loss <= target)
-            print(f"| {name} | {per_round:.3f} | {rest:.1f} | {curve[-1]:.4f} | {rest + needed * per_round:.1f} |")
+            took = f"{per_round:.3f} | {rest:.1f} | {curve[-1]:.4f} | {rest + needed * per_round:.1f}"
+            print(f"| {name} | {took} |")
 
 
 if __name__ == "__main__":

@@ -125,8 +125,8 @@ def saved(name):
 
 
 fig.suptitle(
-    f"Trained on the cost itself: {saved('squared error'):.0f} % cheaper than with "
-    f"squared errors, {saved(names[2]):.0f} % cheaper than with a margin",
+    f"Trained on the cost itself, a model pays {saved('squared error'):.0f} % less "
+    f"than on\nsquared errors, and {saved(names[2]):.0f} % less than with a margin",
     weight="bold",
 )
 plt.show()

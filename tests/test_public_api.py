@@ -18,7 +18,7 @@ from convexboost.registry import everything
 ROOT = Path(__file__).parents[1]
 PACKAGES = ["convexboost", "convexboost.boosting", "convexboost.learners", "convexboost.losses"]
 #: Benchmarks that take the library apart: they replace or time single parts of it.
-DISSECTING = {"ablation.py", "phases.py"}
+DISSECTING = {"ablation.py", "phases.py", "traffic.py", "transports.py"}
 
 
 def imported_for_types(package):

@@ -77,6 +77,7 @@ REGRESSION = ["half_squared", "absolute", "huber", "quantile:0.9", "quantiles", 
 
 @pytest.mark.parametrize("loss", REGRESSION)
 @pytest.mark.parametrize("learner", ["tree", "stump", "additive"])
+@pytest.mark.one_in(6)
 def test_regression(loss, learner, rng):
     X, y = data("numbers", rng)
     model = ConvexBoostRegressor(loss, learner, n_rounds=8, random_state=0, n_jobs=1)
@@ -86,6 +87,7 @@ def test_regression(loss, learner, rng):
 @pytest.mark.parametrize("loss", ["softmax", "multiclass_hinge"])
 @pytest.mark.parametrize("kind", ["two", "five"])
 @pytest.mark.parametrize("learner", ["tree", "stump", "additive"])
+@pytest.mark.one_in(4)
 def test_classification(loss, kind, learner, rng):
     X, y = data(kind, rng)
     model = ConvexBoostClassifier(loss, learner, n_rounds=8, random_state=0, n_jobs=1)
@@ -93,6 +95,7 @@ def test_classification(loss, kind, learner, rng):
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "exponential"])
+@pytest.mark.one_in(3)
 def test_two_classes(loss, rng):
     X, y = data("two", rng)
     check(ConvexBoostClassifier(loss, n_rounds=8, random_state=0, n_jobs=1), X, y, 2)
@@ -100,6 +103,7 @@ def test_two_classes(loss, rng):
 
 @pytest.mark.parametrize("size", [2, 4])
 @pytest.mark.parametrize("how", ["even", "uneven"])
+@pytest.mark.one_in(2)
 def test_sizes(size, how, rng):
     X, y = data("numbers", rng)
     check(ConvexBoostRegressor("absolute", n_rounds=8, random_state=0, n_jobs=1), X, y, size, how)
@@ -107,6 +111,7 @@ def test_sizes(size, how, rng):
 
 @pytest.mark.parametrize("kind", ["whole", "real"])
 @pytest.mark.parametrize("loss", ["half_squared", "absolute", "poisson"])
+@pytest.mark.one_in(3)
 def test_weights(kind, loss, rng):
     X, y = data("counts", rng)
     weight = rng.integers(0, 4, len(y)).astype(float) if kind == "whole" else rng.random(len(y))
@@ -118,6 +123,7 @@ def test_weights(kind, loss, rng):
     "loss", [CVaR(Absolute(), 0.7), WorstGroup(Quantile(0.8)), WorstGroup("absolute", 0.3)]
 )
 @pytest.mark.parametrize("learner", ["tree", "stump"])
+@pytest.mark.one_in(3)
 def test_tails_and_groups(loss, learner, rng):
     X, y = data("numbers", rng)
     more = {"groups": rng.integers(0, 4, len(y))} if loss.needs_groups else {}
@@ -134,6 +140,7 @@ def test_ranking(learner, rng):
 
 @pytest.mark.parametrize("algorithm", ["naive", "repeated", "residual", "dual_averaging", "error_feedback"])
 @pytest.mark.parametrize("learner", ["tree", "stump"])
+@pytest.mark.one_in(5)
 def test_algorithms(algorithm, learner, rng):
     X, y = data("numbers", rng, 200)
     model = ConvexBoostRegressor("absolute", learner, algorithm, n_rounds=5, random_state=0, n_jobs=1)
@@ -143,6 +150,7 @@ def test_algorithms(algorithm, learner, rng):
 @pytest.mark.parametrize(
     "step", ["auto", "inverse_sqrt", "adanorm", "polyak", "line_search", "refit", "constant:0.1"]
 )
+@pytest.mark.one_in(4)
 def test_steps(step, rng):
     X, y = data("numbers", rng, 200)
     algorithm = "naive" if step == "line_search" else "residual"
@@ -152,6 +160,7 @@ def test_steps(step, rng):
 
 @pytest.mark.parametrize("splits", ["best", "random", "mixed"])
 @pytest.mark.parametrize("kind", ["numbers", "five"])
+@pytest.mark.one_in(3)
 def test_cuts_and_rows_that_are_drawn(splits, kind, rng):
     X, y = data(kind, rng)
     estimator = ConvexBoostRegressor if kind == "numbers" else ConvexBoostClassifier
@@ -161,6 +170,7 @@ def test_cuts_and_rows_that_are_drawn(splits, kind, rng):
 
 @pytest.mark.parametrize("kind", ["numbers", "five"])
 @pytest.mark.parametrize("learner", ["tree", "additive"])
+@pytest.mark.one_in(2)
 def test_categories(kind, learner, rng):
     """Columns with few levels, and with many, which trees turn into statistics."""
     X, y = data(kind, rng)
@@ -172,6 +182,7 @@ def test_categories(kind, learner, rng):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.one_in(2)
 def test_bins_of_a_sample(weighted, rng, monkeypatch):
     """More different rows than bins are chosen from."""
     monkeypatch.setattr("convexboost.learners._bins.MAX_QUANTILE_ROWS", 100)
@@ -181,6 +192,7 @@ def test_bins_of_a_sample(weighted, rng, monkeypatch):
 
 
 @pytest.mark.parametrize("learner", ["tree", "stump"])
+@pytest.mark.one_in(2)
 def test_sparse(learner, rng):
     X, y = data("numbers", rng)
     X = np.where(rng.random(X.shape) < 0.6, 0.0, np.nan_to_num(X))
@@ -188,6 +200,7 @@ def test_sparse(learner, rng):
 
 
 @pytest.mark.parametrize("kind", ["two", "five"])
+@pytest.mark.one_in(2)
 def test_weights_of_classes(kind, rng):
     X, y = data(kind, rng)
     model = ConvexBoostClassifier(n_rounds=5, random_state=0, n_jobs=1, class_weight="balanced")

@@ -27,6 +27,7 @@ def test_a_users_script_is_typed(tmp_path):
     assert checked.returncode == 0, checked.stdout
 
 
+@pytest.mark.slow  # it compiles many kernels
 def test_a_users_script_runs(tmp_path):
     pytest.importorskip("matplotlib", reason="needs matplotlib: pip install convexboost[plot]")
     subprocess.run(
