@@ -167,8 +167,8 @@ class DaskConvexBoostRegressor(DaskModel, ConvexBoostRegressor):
         Those of ConvexBoostRegressor, with these differences.  `learner` is "tree", "stump" or "additive".
         `loss` must not couple arbitrary rows.  `certificate`, `stop_when_gap_below`, `warm_start` and
         `scoring` keep their defaults.  early_stopping=True needs `X_val`.  `n_jobs` is by default the number
-        of threads of each worker.  `callbacks` run on one worker and must be picklable.  `checkpoint` must be a
-        path that all workers can reach.
+        of threads of each worker.  `callbacks` run on one worker and must be picklable.  `checkpoint` must be
+        a path that all workers can reach.
 
     Attributes
     ----------
