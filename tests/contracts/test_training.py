@@ -29,6 +29,8 @@ from tests.contracts.conftest import (
     targets,
 )
 
+pytestmark = pytest.mark.one_in(2)  # the other half: make test-slow
+
 N, ROUNDS = 40, 9
 #: Scales that suit the small problems here; other rules as they come.
 SCALES = {"constant": 0.2, "inverse_sqrt": 0.5, "inverse_time": 0.5, "adanorm": 0.5}

@@ -34,6 +34,8 @@ from convexboost.losses.multiclass_hinge import MulticlassHinge
 from convexboost.losses.quantile import Quantile
 from convexboost.losses.softmax import Softmax
 
+pytestmark = pytest.mark.one_in(2)  # the other half: make test-slow
+
 N = 100
 rng = np.random.default_rng(11)
 X, NEW = rng.normal(size=(N, 3)), rng.normal(size=(N, 3))

@@ -35,6 +35,8 @@ from convexboost.losses import (
 )
 from convexboost.losses._groups import Groups
 
+pytestmark = pytest.mark.one_in(2)  # the other half: make test-slow
+
 N = 24
 LABELS = 3
 PATHS = [(0, 1, 2, 5, 8), (0, 1, 4, 5, 8), (0, 1, 4, 7, 8), (0, 3, 4, 5, 8), (0, 3, 4, 7, 8), (0, 3, 6, 7, 8)]
