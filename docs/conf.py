@@ -40,8 +40,8 @@ autodoc_member_order = "groupwise"
 toc_object_entries_show_parents = "hide"
 autodoc_typehints = "none"  # numpydoc's sections say the types, in words
 numpydoc_show_class_members = False  # the templates do
-autodoc_default_options = {  # scikit-learn's, about metadata routing
-    "exclude-members": "set_fit_request, set_partial_fit_request, set_predict_request, set_score_request",
+autodoc_default_options = {  # methods of scikit-learn, about metadata routing
+    "exclude-members": "get_metadata_routing, set_fit_request, set_predict_request, set_score_request",
 }
 nitpick_ignore_regex = [
     ("py:obj", ".*"),  # the default role: most of these are code
@@ -109,9 +109,13 @@ def link_pages(app, where, source):
 
 
 def docstring_as_rst(app, what, name, obj, options, lines):
-    """In our docstrings |x| is an absolute value, not a substitution, and docs/theory.md is a page."""
+    """In our docstrings |x| is an absolute value, not a substitution, and docs/theory.md is a page.
+
+    Methods that come from scikit-learn refer to its pages, which are not here.
+    """
     for i, line in enumerate(lines):
         if not line.lstrip().startswith(">>>"):
+            line = re.sub(r":(?:ref|term|class|func):`~?([^`<]*\w) *(?:<.*?>)?`", r"\1", line)
             parts = line.split("`")
             parts[::2] = [part.replace("|", r"\|") for part in parts[::2]]
             lines[i] = re.sub(r"\bdocs/([\w/-]+)\.md\b", r":doc:`/\1`", "`".join(parts))
@@ -121,7 +125,12 @@ def find_name(app, env, node, content):
     """Let `Tree` in a docstring of another module lead to its page, if there is one object of this name."""
     if node["refdomain"] == "py" and node["reftype"] == "obj":
         python = env.domains["py"]
-        found = {name for name in python.objects if name.rsplit(".", 1)[-1] == node["reftarget"]}
+        kinds = {"class", "function", "exception"}
+        found = {
+            name
+            for name, thing in python.objects.items()
+            if thing.objtype in kinds and name.rsplit(".", 1)[-1] == node["reftarget"]
+        }
         if len(found) == 1:
             where = node["refdoc"]
             return python.resolve_xref(env, where, app.builder, "obj", found.pop(), node, content)

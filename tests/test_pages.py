@@ -66,7 +66,7 @@ PAGES = sorted(
         *ROOT.glob("docs/**/*.md"),
         *ROOT.glob("examples/*.md"),
     ]
-    if any(block.is_run for block in blocks(path))
+    if any(block.language == "python" for block in blocks(path))
 )
 
 

@@ -5,6 +5,7 @@ import pytest
 from sklearn.utils.class_weight import compute_sample_weight
 
 from convexboost import ConvexBoostClassifier
+from convexboost.core.communicator import ALONE
 
 N = 200
 FACTORS = (1.0, 3.0, 0.5)
@@ -101,6 +102,6 @@ def test_balanced_weights_do_not_depend_on_the_order_of_the_rows():
     model = ConvexBoostClassifier(class_weight="balanced")
     found = []
     for rows in (np.arange(1000), order):
-        model._learn_class_weights(y[rows], weight[rows])
+        model._learn_class_weights(y[rows], weight[rows], ALONE)
         found.append(model._weigh_classes(y[rows], weight[rows]))
     np.testing.assert_array_equal(found[0][order], found[1])

@@ -379,25 +379,3 @@ def test_diagnosis_reads_the_decay_of_the_algorithm():
 
 
 # --- the page for users of other libraries -----------------------------------------------------------------
-
-
-def test_the_page_of_names_is_true():
-    page = (FOLDER / "docs" / "parameters.md").read_text()
-    rows = re.findall(r"^\| [^|]+ \| ([^|]+) \|", page, re.MULTILINE)
-    fit = set(inspect.signature(ConvexBoostClassifier.fit).parameters)
-    fit |= set(inspect.signature(ConvexBoostRanker.fit).parameters)
-    names = [name for row in rows for name in re.findall(r"`([\w(=]+)", row)]
-    assert len(names) > 20
-    for name in names:
-        name, _, inner = name.partition("(")
-        name, inner = name.split("=")[0], inner.split("=")[0]
-        assert (
-            name in ("Tree", "fit", "evals_result_")
-            or name in fit
-            or name in inspect.signature(ConvexBoostClassifier).parameters
-        )
-        assert not inner or inner in inspect.signature(Tree).parameters
-    code = re.search(r"```python\n(.*?)```", page, re.DOTALL)[1]
-    made: dict[str, object] = {}
-    exec(code, made)
-    assert made["model"].learner.max_depth == 6

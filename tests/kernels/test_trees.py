@@ -283,7 +283,7 @@ def test_growing_in_one_go_or_with_pauses(binned, n_outputs):
                 feature = numbers[nodes[large, SPLIT]]
                 middle = begin + partition(columns[feature], rows, begin, end, masks[large])
                 rows.order[middle:end] = rows.spare[begin : begin + end - middle]
-                new = divide(nodes, large, n_nodes, middle, feature, few)
+                new = divide(nodes, large, n_nodes, middle, feature, few, middle - begin <= end - middle)
                 n_nodes += 2
             pauses += 1
         assert nodes[:, SLOT].max() < len(room.hists) - 1

@@ -166,9 +166,9 @@ class DaskConvexBoostRegressor(DaskModel, ConvexBoostRegressor):
     others
         Those of ConvexBoostRegressor, with these differences.  `learner` is "tree", "stump" or "additive".
         `loss` must not couple arbitrary rows.  `certificate`, `stop_when_gap_below`, `warm_start` and
-        `scoring` keep their defaults.  early_stopping=True needs `X_val`.  `n_jobs`=None is the number of
-        threads of each worker.  `callbacks` run on one worker and must be picklable.  `checkpoint` must be a
-        path that all workers can reach.
+        `scoring` keep their defaults.  early_stopping=True needs `X_val`.  With `n_jobs` None each worker
+        uses its number of threads.  `callbacks` run on one worker and must be picklable.  `checkpoint` must
+        be a path that all workers can reach.
 
     Attributes
     ----------
