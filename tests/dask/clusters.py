@@ -50,7 +50,7 @@ def run(client, function, **options):
     return client.gather(start(client, function, **options))
 
 
-def soon(fact, seconds=30.0):
+def soon(fact, seconds=60.0):
     """Return whether something becomes true within some seconds."""
     end = time.monotonic() + seconds
     while not fact():

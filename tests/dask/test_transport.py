@@ -97,9 +97,11 @@ def test_two_fits_at_once():
 
 
 @pytest.mark.parametrize(
-    ("number", "seconds"), [(signal.SIGKILL, 2.0), pytest.param(signal.SIGSTOP, 7.0, marks=pytest.mark.slow)]
+    ("number", "timeout"), [(signal.SIGKILL, 30.0), pytest.param(signal.SIGSTOP, 3.0, marks=pytest.mark.slow)]
 )
-def test_a_worker_that_dies_or_hangs_is_noticed(number, seconds):
+def test_a_worker_that_dies_or_hangs_is_noticed(number, timeout):
+    """One that dies long before the timeout; the machine may be busy."""
+
     def function(communicator):
         communicator.gather(os.getpid())
         _in_turn(communicator)
@@ -107,7 +109,7 @@ def test_a_worker_that_dies_or_hangs_is_noticed(number, seconds):
     with cluster(3) as client:
         addresses = sorted(client.nthreads())
         processes = client.run(os.getpid)
-        futures = start(client, function, addresses=addresses, timeout=3.0)
+        futures = start(client, function, addresses=addresses, timeout=timeout)
         assert soon(lambda: all(client.run(_leftovers).values()))
         lost = processes[addresses[1]]
         os.kill(lost, number)
@@ -117,7 +119,7 @@ def test_a_worker_that_dies_or_hangs_is_noticed(number, seconds):
                 error = future.exception(timeout=30)
                 assert isinstance(error, WorkerLostError)
                 assert addresses[1] in str(error)
-            assert time.monotonic() - began < seconds
+            assert time.monotonic() - began < 15.0
         finally:
             if number == signal.SIGSTOP:
                 os.kill(lost, signal.SIGCONT)
