@@ -32,6 +32,8 @@ from tests.contracts.conftest import (
     targets,
 )
 
+pytestmark = pytest.mark.one_in(2)  # the other half: make test-slow
+
 N = 30
 #: Losses that only scale when y and F do, with the power.
 HOMOGENEOUS = {"absolute": 1, "quantile": 1, "quantiles": 1, "half_squared": 2}

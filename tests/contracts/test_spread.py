@@ -1,6 +1,7 @@
 """Rows that are spread over processes give the model of one process, bit for bit."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 
@@ -277,6 +278,78 @@ def test_ranks_that_differ_raise(rng):
 
     with pytest.raises(RanksDifferError):
         run_ranks(2, program)
+
+
+def test_categories_that_not_every_rank_has(rng):
+    """Nor does every rank have a value in each column."""
+    X, y = data("numbers", rng, 90)
+    names, flags = rng.choice(["a", "c"], 90), rng.random(90) < 0.5
+    names[::3] = "b"  # each rank has every third row
+    table = pd.DataFrame({"x": X[:, 0], "name": pd.Categorical(names), "flag": pd.array(flags, "boolean")})
+    table.loc[table.index[::3], "flag"] = pd.NA
+    y = y + (names == "c") + flags
+    alone = ConvexBoostRegressor(n_rounds=20, random_state=0, n_jobs=1).fit(table, y)
+
+    def program(communicator):
+        own = slice(communicator.rank, None, 3)
+        found = ConvexBoostRegressor(n_rounds=20, random_state=0, n_jobs=1)
+        found._fit(Given(table.iloc[own], y[own], communicator=communicator))
+        return found
+
+    for found in run_ranks(3, program):
+        assert bits(found) == bits(alone)
+        np.testing.assert_array_equal(found.predict(table), alone.predict(table))
+
+
+def test_columns_that_hold_different_things():
+    def program(communicator):
+        values = [["a", "b"], [1.0, 2.0]][communicator.rank]
+        table = pd.DataFrame({"x": pd.Categorical(values)})
+        ConvexBoostRegressor()._fit(Given(table, np.arange(2.0), communicator=communicator))
+
+    with pytest.raises(ValueError, match=r"column 'x' of `X` holds .* and .* in different partitions"):
+        run_ranks(2, program)
+
+
+def test_queries_that_are_drawn(rng):
+    X, y = data("numbers", rng)
+    model = ConvexBoostRanker(learner=Tree(subsample=0.5), n_rounds=6, random_state=0, n_jobs=1)
+    check(model, X, np.round(y), 3, groups=rng.integers(0, 40, len(y)))
+
+
+EMPTY = {
+    "hinge": (ConvexBoostClassifier, "two"),
+    "softmax": (ConvexBoostClassifier, "five"),
+    "quantiles": (ConvexBoostRegressor, "numbers"),
+    "ranking_hinge": (ConvexBoostRanker, "numbers"),
+    CVaR(Absolute(), 0.5): (ConvexBoostRegressor, "numbers"),
+}
+
+
+@pytest.mark.parametrize("loss", EMPTY, ids=str)
+def test_a_rank_whose_rows_all_have_weight_0(loss, rng):
+    estimator, kind = EMPTY[loss]
+    X, y = data(kind, rng, 120)
+    weight, queries = (
+        rng.integers(1, 4, 120) * (np.arange(120) % 3 > 0).astype(float),
+        np.arange(120) // 3 % 10,
+    )
+    more, rank = {}, np.arange(120) % 3
+    if estimator is ConvexBoostRanker:  # whole queries
+        more, rank, y = {"groups": queries}, np.where(weight > 0, queries % 2 + 1, 0), np.round(y)
+    settings = {"loss": loss, "n_rounds": 5, "random_state": 0, "n_jobs": 1}
+    alone = estimator(**settings)
+    alone._fit(Given(X, y, weight, **more))
+
+    def program(communicator):
+        own = rank == communicator.rank
+        found = estimator(**settings)
+        parts = {name: value[own] for name, value in more.items()}
+        found._fit(Given(X[own], y[own], weight[own], **parts, communicator=communicator))
+        return found
+
+    for found in run_ranks(3, program):
+        assert bits(found) == bits(alone)
 
 
 class Coupled:

@@ -1,6 +1,7 @@
 """The estimators for Dask collections train the model of one process, bit for bit."""
 
 import pickle
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import dask.array as da
@@ -292,3 +293,42 @@ def test_fewer_validation_rows_than_workers(client, X, y):
     arrays = {"y": da.from_array(y, chunks=200), "X_val": da.from_array(X[:1]), "y_val": da.from_array(y[:1])}
     with pytest.raises(ValueError, match="`X_val` must have at least as many rows as there are workers"):
         DaskConvexBoostRegressor(client=client).fit(da.from_array(X, chunks=200), **arrays)
+
+
+def test_categories_that_lie_in_some_partitions_only(client, y):
+    table = pd.DataFrame({"name": pd.Categorical(["b", "c"] * 100 + ["a", "c"] * 100)})
+    y = pd.Series(y + (table["name"] == "c"))
+    alone = ConvexBoostRegressor(n_rounds=4, random_state=0).fit(table, y)
+    spread = DaskConvexBoostRegressor(client=client, n_rounds=4, random_state=0)
+    spread.fit(dd.from_pandas(table, npartitions=2), dd.from_pandas(y, npartitions=2))
+    same(spread, alone, table)
+
+
+def test_a_checkpoint_keeps_the_seed(client, X, y, tmp_path):
+    """Without `random_state` the next fit goes on, although it would draw another seed."""
+    arrays = _arrays(X, (200, 200)), _arrays((y > 0).astype(int), (200, 200))
+    models = [
+        DaskConvexBoostClassifier(client=client, n_rounds=n, checkpoint=str(tmp_path / "run")).fit(*arrays)
+        for n in (3, 6, 6)
+    ]
+    assert bits(models[1]) == bits(models[2])
+    kept = models[0].history_["objective"]
+    np.testing.assert_array_equal(models[1].history_["objective"][: len(kept)], kept)
+
+
+def test_warnings_reach_the_client_and_others_are_not_lost(X):
+    y = np.zeros(N)
+    with cluster(2, processes=False) as client:
+        model = DaskConvexBoostRegressor(client=client, n_rounds=1, n_iter_no_change=3)
+        with pytest.warns(UserWarning, match="`n_iter_no_change`=3 is not used"):
+            model.fit(_arrays(X[:20], (10, 10)), _arrays(y[:20], (10, 10)))
+    with pytest.warns(UserWarning, match="still heard"):
+        warnings.warn("still heard", stacklevel=1)
+
+
+def test_a_ranker_needs_queries_and_takes_no_weights_of_them(client, X, y):
+    arrays = _arrays(X, (200, 200)), _arrays(y, (200, 200))
+    with pytest.raises(ValueError, match="`qid` is needed"):
+        DaskConvexBoostRanker(client=client).fit(*arrays)
+    with pytest.raises(ValueError, match="`query_weight` must be None"):
+        DaskConvexBoostRanker(client=client).fit(*arrays, arrays[1], query_weight=arrays[1])

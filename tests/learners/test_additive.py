@@ -26,6 +26,8 @@ from convexboost.losses.softmax import Softmax
 from convexboost.registry import available, resolve
 from tests.reference import SlowAdditive
 
+pytestmark = pytest.mark.one_in(2)  # the other half: make test-slow
+
 CATEGORICAL = [3]
 
 

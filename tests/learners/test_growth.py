@@ -7,6 +7,8 @@ from convexboost.core.space import FunctionSpace
 from convexboost.kernels.trees.data import LARGEST
 from convexboost.learners._growth import WholeWeights
 
+pytestmark = pytest.mark.one_in(2)  # the other half: make test-slow
+
 
 def counted(weight):
     return WholeWeights.of(FunctionSpace.of(len(weight), weight))

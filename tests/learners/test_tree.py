@@ -20,6 +20,8 @@ from convexboost.losses.absolute import Absolute
 from convexboost.losses.half_squared import HalfSquared
 from tests import reference
 
+pytestmark = pytest.mark.one_in(2)  # the other half: make test-slow
+
 
 def mixed(rng, n):
     """Numbers with missing values, few numbers, categories with missing ones, a constant, nothing."""

@@ -256,7 +256,7 @@ class FunctionSpace:
             return self.mean(rows)
         # Counts are whole numbers: their sums are exact.
         count = float(np.sum(weight, where=rows)) if len(weight) else np.count_nonzero(rows)
-        return float(self.communicator.add(np.array([count]))[0]) / over
+        return float(self.communicator.add(np.array([count], float))[0]) / over
 
     def masses(self, kind: NDArray[Any], n_kinds: int = 0) -> Array:
         """Return the weight of each kind of row, by its number."""
@@ -265,7 +265,7 @@ class FunctionSpace:
         n_kinds = int(self.communicator.largest(n_kinds))
         if counted:
             counts = np.bincount(kind, weight if len(weight) else None, n_kinds)
-            return self.communicator.add(counts) / over
+            return self.communicator.add(counts.astype(float)) / over
         return self.added([self.exact_sums(kind, np.empty((len(kind), 0)), n_kinds, 0.0)]).masses()
 
     def gradient(self, partials: Array) -> Array:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 import time
 import uuid
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -72,16 +73,32 @@ class Job(NamedTuple):
 
 
 def _rank(job: Job, sets: Mapping[str, Sequence[Part]], fit: str, addresses: Sequence[str]) -> Any:
-    """Do the part of one worker; the first one returns the fitted estimator and the warnings there were."""
+    """Do the part of one worker; return the fitted estimator, on rank 0, and the warnings there were."""
     secede()  # others may use the thread: two fits would wait for each other's ranks for ever
     if job.estimator.n_jobs is None:
         job.estimator.n_jobs = get_worker().state.nthreads
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        with DaskCommunicator(fit, addresses, job.timeout) as communicator:
-            fitted = job.run(communicator, sets)
-    told = [(warning.message, warning.category) for warning in caught]
-    return (fitted, told) if communicator.rank == 0 else None
+    with _caught_warnings() as caught, DaskCommunicator(fit, addresses, job.timeout) as communicator:
+        fitted = job.run(communicator, sets)
+    told = [(str(warning.message), warning.category) for warning in caught]
+    return (fitted if communicator.rank == 0 else None), told
+
+
+#: Whether a rank catches the warnings of this process, which may have several.
+_catching = threading.Lock()
+
+
+@contextmanager
+def _caught_warnings() -> Iterator[list[Any]]:
+    """Catch warnings, unless another thread does: Python catches those of all threads."""
+    if not _catching.acquire(blocking=False):
+        yield []
+        return
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield caught
+    finally:
+        _catching.release()
 
 
 class Run:
@@ -138,13 +155,13 @@ class Run:
         ]
         try:
             self._watch(futures, addresses)
-            fitted, told = futures[0].result()
+            found = [future.result() for future in futures]
         finally:
             with suppress(Exception):  # the scheduler may be gone
                 self.client.cancel(futures)
-        for message, category in told:
+        for message, category in dict.fromkeys(warning for _, told in found for warning in told):
             warnings.warn(message, category, stacklevel=6)
-        return fitted
+        return found[0][0]
 
     # -- where the rows are --------------------------------------------------------------------------
 
@@ -228,8 +245,14 @@ class Run:
                 lost = lost or WorkerLostError(address, "has died or was stopped")
             if lost is not None or any(future.status in ("error", "cancelled") for future in futures):
                 ended = ended or time.monotonic()
-                left = [f for f, a in zip(futures, addresses, strict=True) if f in pending and a not in gone]
-                if not left or time.monotonic() - ended > 4 * PAUSE:
+                failed = [future.exception() for future in futures if future.status == "error"]
+                accused = gone | {error.address for error in failed if isinstance(error, WorkerLostError)}
+                left = [
+                    f for f, a in zip(futures, addresses, strict=True) if f in pending and a not in accused
+                ]
+                # The others end with their next message; until then they may hold the checkpoint.
+                patience = PATIENCE * self.job.timeout if accused else 4 * PAUSE
+                if not left or time.monotonic() - ended > patience:
                     break
         errors = [future.exception() for future in futures if future.status == "error"]
         if any(future.status == "cancelled" for future in futures):

@@ -82,11 +82,17 @@ class DaskModel(BaseConvexBoost):
         self._check_spread(loss, learner, given.X_val is not None)
         if given.y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        whole_queries, label = self._task == "ranking" or loss.whole_groups, self._group_parameter
+        for name, rows, groups in (("", given.X, given.groups), ("_val", given.X_val, given.groups_val)):
+            if whole_queries and rows is not None and groups is None:
+                raise ValueError(f"`{label}{name}` is needed: one label per row")
         estimator = self._blank()
-        if not isinstance(self.random_state, int):
+        if self.checkpoint is None and not isinstance(
+            self.random_state, int
+        ):  # else a file may hold the seed
             with naming("random_state"):
                 estimator.random_state = int(check_random_state(self.random_state).randint(2**31))
-        return Job(estimator, self._task == "ranking" or loss.whole_groups, timeout())
+        return Job(estimator, whole_queries, timeout())
 
     def _sets(self, given: Given) -> dict[str, tuple[dict[str, Any], dict[str, str]]]:
         """Return the sets of rows, by name: what each holds, and what the user calls it."""
@@ -240,3 +246,11 @@ class DaskConvexBoostRanker(DaskModel, ConvexBoostRanker):
     """
 
     _ordinary = ConvexBoostRanker
+
+    def fit(self, X: Any, y: Any, qid: Any = None, sample_weight: Any = None, **rows: Any) -> Any:
+        """Fit as ConvexBoostRanker does, without `query_weight`."""
+        if rows.get("query_weight") is not None:
+            raise ValueError(
+                "`query_weight` must be None where rows are spread: it needs all rows of a query"
+            )
+        return super().fit(X, y, qid, sample_weight, **rows)

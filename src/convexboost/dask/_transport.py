@@ -176,6 +176,8 @@ class _Line:
             if not self.missing:
                 return
             for r in self.missing & self.calls.hung_up:
+                if r in self.calls.done:
+                    raise RanksDifferError(f"rank {r} has ended, but rank {self.rank} waits for it")
                 raise WorkerLostError(self.addresses[r], "has died or was stopped")
             self.calls.news.clear()
             await self.calls.news.wait()
@@ -215,12 +217,12 @@ class _Line:
 
     async def _hang_up(self, rank: int, comm: Any, error: BaseException | None) -> None:
         try:
-            async with asyncio.timeout(PAUSE):
-                if error is not None:
+            async with asyncio.timeout(PAUSE if error is not None else self.timeout):
+                if error is None:
+                    await comm.write({"done": True})
+                else:
                     told = error
-                    if not isinstance(
-                        error, WorkerLostError | RanksDifferError | RankFailedError | FitCancelledError
-                    ):
+                    if not isinstance(error, TOLD):
                         where = f"rank {self.rank} ({self.worker.address})"
                         told = RankFailedError(f"{where} failed: {type(error).__name__}: {error}")
                     await comm.write({"error": to_serialize(told)})
@@ -238,6 +240,7 @@ class _Calls:
         self.reading: dict[int, asyncio.Task[None]] = {}
         self.received: dict[int, dict[int, tuple[bytes, Message]]] = defaultdict(dict)
         self.hung_up: set[int] = set()
+        self.done: set[int] = set()  #: ranks that have hung up because they were done
         self.error: Exception | None = None  #: as a peer has told
         self.news = asyncio.Event()
 
@@ -250,6 +253,8 @@ class _Calls:
                 message = await comm.read()
                 if "error" in message:
                     self.error = self.error or message["error"]
+                elif "done" in message:
+                    self.done.add(rank)
                 else:
                     self.received[message["number"]][rank] = message["stamp"], message["pieces"]
         except OSError:  # CommClosedError is one

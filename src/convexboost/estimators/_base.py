@@ -16,6 +16,7 @@ from convexboost.boosting.member import Problem
 from convexboost.boosting.training import Result, Stop, Training
 from convexboost.checks import guarded
 from convexboost.core.atomic import fitting
+from convexboost.core.communicator import distinct
 from convexboost.core.model import AdditiveModel
 from convexboost.core.protocols import HypothesisSet, Mapper
 from convexboost.core.space import Array
@@ -74,11 +75,13 @@ class BaseConvexBoost(ExplainedModel, SavedModel, ExportedModel, ReportedModel):
             self._check_spread(loss, learner, given.X_val is not None)
         before: Run | None = vars(self).get("_run") if self.warm_start else None
         going_on = GoingOn(before, checkpoint, bool(self.warm_start))
-        data = self._read(given, loss, going_on.seed(self.random_state))
+        data = self._read(given, loss, going_on.seed(self.random_state, given.communicator))
         going_on.check(self.get_params(deep=False), data, self._columns, learner)
         if not learner.needs_output_per_class:
             loss = loss.for_classes(data.n_classes)
-        objective = guarded(first_objective(self, data, loss), loss)
+        objective = first_objective(self, data, loss)
+        if given.communicator.size == 1:  # the checks of a user's loss look at all rows
+            objective = guarded(objective, loss)
         settled = settle(self, given, data, objective, loss, learner)
         watched = {
             name: Watched(name, rows, settled.bind_unseen(rows), self._judge(rows, loss))
@@ -204,7 +207,9 @@ class BaseConvexBoost(ExplainedModel, SavedModel, ExportedModel, ReportedModel):
         may = learner.uses_targets and not settled.options.certifies
         if may and len(categorical) and start is not None:
             targets = objective.scores(None, start, rows.offset).gradient().values
-        whole = self._has_whole_groups(rows, settled.loss)
+        groups = None
+        if rows.groups is not None and self._has_whole_groups(rows, settled.loss):
+            groups = distinct(rows.groups.labels, rows.communicator)[1]
         return learner.bind(
             rows.X,
             objective.space,
@@ -212,7 +217,7 @@ class BaseConvexBoost(ExplainedModel, SavedModel, ExportedModel, ReportedModel):
             self._n_threads(),
             mapper=mapper,
             names=vars(self).get("feature_names_in_"),
-            groups=rows.groups.numbers if rows.groups is not None and whole else None,
+            groups=groups,
             **({} if targets is None else {"targets": targets}),
         )
 

@@ -20,6 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from convexboost.core.communicator import ALONE, Communicator
 from convexboost.core.numbers import is_whole
 from convexboost.core.space import Array
 
@@ -90,22 +91,36 @@ class Columns:
     encoders: dict[int, dict[Any, int]]  #: the number of each category, in their order
 
     @classmethod
-    def learn(cls, X: Any, categorical_features: Any) -> tuple[Columns, list[Cells] | None]:
-        """Read them off the training inputs; return also the columns read, None where there was no need."""
+    def learn(
+        cls, X: Any, categorical_features: Any, communicator: Communicator = ALONE
+    ) -> tuple[Columns, list[Cells] | None]:
+        """Read them off the training inputs; return also the columns read, None where there was no need.
+
+        Other processes may have rows with other categories, or nothing but missing values in a column.
+        """
         names = column_names(X)
         mask = _mask(X, categorical_features)
         if not is_frame(X) and not has_times(X) and (sp.issparse(X) or not mask.any()):
             return cls(names, mask, (NUMBERS,) * len(names), {}), None  # scikit-learn makes numbers of them
-        kinds, encoders, cells = [], {}, list(read(X))
-        for j, (name, (values, kind, _)) in enumerate(zip(names, cells, strict=True)):
+        cells = list(read(X))
+        here = [
+            (kind, _categories(values, kind) if mask[j] else set())
+            for j, (values, kind, _) in enumerate(cells)
+        ]
+        kinds, encoders = [], {}
+        for j, (name, *found) in enumerate(zip(names, *communicator.gather(here), strict=True)):
+            held = dict.fromkeys(kind for kind, _ in found if kind is not None)
+            if len(held) > 1:
+                raise ValueError(f"column {name!r} of `X` holds {' and '.join(held)} in different partitions")
+            kind = next(iter(held), None)
             if mask[j] and kind is not None and kind not in NUMERIC:
                 try:
-                    categories = sorted({value for value in values if not is_missing(value)})
-                    encoders[j] = {value: number for number, value in enumerate(categories)}
+                    categories = sorted(set().union(*(values for _, values in found)))
                 except TypeError:
                     raise ValueError(
                         f"column {name!r} of `X` is categorical, but its values, {kind}, cannot be sorted"
                     ) from None
+                encoders[j] = {value: number for number, value in enumerate(categories)}
             elif kind == TEXT:
                 kind = NUMBERS  # or `encode` refuses it
             kinds.append(kind)
@@ -144,6 +159,11 @@ class Columns:
                 values = np.array([encoder.get(value, np.nan) for value in values])
             out[:, j] = values if level is None else values[level]
         return out
+
+
+def _categories(values: Any, kind: str | None) -> set[Any]:
+    """Return the categories that are not numbers."""
+    return set() if kind is None or kind in NUMERIC else {value for value in values if not is_missing(value)}
 
 
 def column_names(X: Any) -> tuple[Any, ...]:

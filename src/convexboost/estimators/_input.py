@@ -165,7 +165,7 @@ class EstimatorInput(EstimatorParameters):
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         X = as_columns(X)
-        self._columns, cells = Columns.learn(X, self.categorical_features)
+        self._columns, cells = Columns.learn(X, self.categorical_features, communicator)
         X = self._check_inputs(X, reset=True, cells=cells)
         with naming("y"):
             y = self._check_targets(unmasked(y))
@@ -288,7 +288,7 @@ class EstimatorInput(EstimatorParameters):
     def _groups_that_count(self, rows: Rows) -> NDArray[np.bool_]:
         """Return for each group number whether the group can validate."""
         assert rows.groups is not None
-        return np.ones(int(rows.groups.numbers.max()) + 1, bool)
+        return np.ones(int(rows.groups.numbers.max(initial=-1)) + 1, bool)
 
     def _has_whole_groups(self, rows: Rows, loss: Loss) -> bool:
         return rows.groups is not None and (self._task == "ranking" or loss.whole_groups)

@@ -147,9 +147,9 @@ class GoingOn:
         self.settings: Settings = {}
         self._seed = 0
 
-    def seed(self, random_state: Any) -> Any:
+    def seed(self, random_state: Any, communicator: Communicator = ALONE) -> Any:
         """Return where random numbers start: as in the run to go on with, unless a number is given."""
-        if not self.is_asked:
+        if not self.is_asked and communicator.size == 1:
             return random_state
         if isinstance(random_state, Integral):
             self._seed = int(random_state)
@@ -160,6 +160,7 @@ class GoingOn:
         else:
             with naming("random_state"):
                 self._seed = int(check_random_state(random_state).randint(2**31))
+        self._seed = communicator.broadcast(self._seed)
         return self._seed
 
     def check(self, parameters: Mapping[str, Any], data: Data, columns: Columns, learner: Kinds) -> None:

@@ -352,7 +352,9 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
             return
         labels, numbers = distinct(column_or_1d(y), communicator)
         weight = np.ones(len(numbers)) if weight is None else weight
-        totals = np.array([total(weight[numbers == k], communicator) for k in range(len(labels))])
+        ends = np.cumsum(np.bincount(numbers, minlength=len(labels)))[:-1]
+        parts = np.split(np.asarray(weight)[np.argsort(numbers, kind="stable")], ends)
+        totals = np.array([total(part, communicator) for part in parts])
         if self.class_weight == "balanced":
             # A class without weight has no rows in the space.
             factors = totals.sum() / (np.count_nonzero(totals) * np.where(totals > 0.0, totals, 1.0))

@@ -371,7 +371,7 @@ class ConvexBoostRanker(BaseConvexBoost):
         assert rows.groups is not None
         numbers = rows.groups.numbers
         pairs = Pairs.of(rows.y[:, 0], numbers, np.ones(len(numbers)))
-        return np.isin(np.arange(numbers.max() + 1), numbers[pairs.rows[pairs.starts[:-1]]])
+        return np.isin(np.arange(numbers.max(initial=-1) + 1), numbers[pairs.rows[pairs.starts[:-1]]])
 
     def _hold_out(self, rows: Rows, loss: Loss, rng: Any) -> tuple[Rows, Rows]:
         """Split off whole queries, of those in which there is something to order."""

@@ -219,7 +219,8 @@ class TreeSet(RowSet):
         if share == 1.0:
             return np.arange(n, dtype=np.int32)
         if self.groups is not None:
-            drawn = (rng.random(int(self.groups.max()) + 1) < share)[self.groups]
+            n_groups = int(self.space.communicator.largest(self.groups.max(initial=-1))) + 1
+            drawn = (rng.random(n_groups) < share)[self.groups]
         else:
             drawn = np.empty(n, np.bool_)
             seed = int(rng.integers(2**63))

@@ -49,10 +49,13 @@ def lowest(
         toward = -np.sign(np.nan_to_num(first))
         low = np.zeros(shape)
         high, at = np.where(toward == 0.0, 0.0, np.inf), np.abs(toward)
+        counts: Any = True  # rows that are still searched: what is found in others must not depend on these
         for _ in range(EVALUATIONS):
-            best = np.where(np.isfinite(losses), np.fmin(best, losses), best)
-            if not (low < (1.0 - CLOSE) * high).any():
+            best = np.where(np.isfinite(losses) & counts, np.fmin(best, losses), best)
+            is_open = low < (1.0 - CLOSE) * high
+            if not is_open.any():
                 break
+            counts = is_open.any(axis=1) if np.ndim(losses) == 1 else True
             losses, slopes = evaluate(origin + at * toward)
             gain = -slopes * toward  # per unit of a further move
             end = (np.abs(gain) <= ROUNDING * np.abs(first)) | (at > FAR)

@@ -146,17 +146,13 @@ class LocalScores:
 
     def distance(self) -> float:
         """‖F − base‖."""
-        F = self.F
-        return math.sqrt(self._total(self._square_of(lambda rows: F[rows])))
-
-    def _square_of(self, at: Callable[[slice], Array]) -> Callable[[BoundLoss, slice], ExactSum]:
-        """Return the share of a block of rows in ‖F − base‖², for the scores F that `at` returns."""
+        F, base = self.F, self.base
 
         def square(part: BoundLoss, rows: slice) -> ExactSum:
-            D = at(rows) - self.base[rows]
+            D = F[rows] - base[rows]
             return part.space.exact_inner(D, D)
 
-        return square
+        return math.sqrt(self._total(square))
 
     def largest(self) -> float:
         """Return the largest score in absolute value."""
@@ -186,8 +182,17 @@ class LocalScores:
 
     def _value(self, at: Callable[[slice], Array]) -> float:
         """R of the scores that `at` returns for a block of rows."""
-        value, l2 = self.objective.value_at(at), self.objective.l2
-        return value if l2 == 0.0 else value + l2 / 2 * self._total(self._square_of(at))
+        l2, squares, space = self.objective.l2, [], self.objective.space
+
+        def scores(rows: slice) -> Array:
+            F = at(rows)
+            if l2 > 0.0:
+                D = F - self.base[rows]
+                squares.append(space.part(rows).exact_inner(D, D))
+            return F
+
+        value = self.objective.value_at(scores)
+        return value if l2 == 0.0 else value + l2 / 2 * float(space.added(squares))
 
     def _smooth(self, value: float, gradient: Gradient) -> Gradient:
         """Return the gradient of the Moreau envelope: the mean of subgradients on the way to the prox."""

@@ -9,6 +9,8 @@ from convexboost.learners.finite import FiniteSet
 from convexboost.paper.worst_case import Coordinates, Miser, Scatter
 from convexboost.registry import available
 
+pytestmark = pytest.mark.one_in(2)  # the other half: make test-slow
+
 
 def target_of(H, values):
     target = H.zero(values.shape[1])
