@@ -9,6 +9,7 @@ import threading
 import time
 import warnings
 from contextlib import contextmanager
+from pathlib import Path
 
 import dask
 import dask.array as da
@@ -159,7 +160,9 @@ def test_a_client_that_goes_away_takes_its_fit_along(tmp_path, number):
     (tmp_path / "program.py").write_text(textwrap.dedent(PROGRAM))
     with cluster(2) as client:
         command = [sys.executable, tmp_path / "program.py", client.scheduler.address, tmp_path / "begun"]
-        program = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        path = os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
+        environment = {**os.environ, "PYTHONPATH": path}
+        program = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
         assert soon((tmp_path / "begun").exists, 120.0)
         program.send_signal(number)
         _, told = program.communicate(timeout=30)
