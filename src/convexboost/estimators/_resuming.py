@@ -35,6 +35,8 @@ from convexboost.core.space import as_columns
 from convexboost.estimators._frames import Columns, naming
 from convexboost.estimators._input import Data, Rows
 
+#: How long rank 0 of several processes waits for the file of a checkpoint.
+LOCK_SECONDS = 30.0
 #: What the file of a checkpoint calls itself.
 FORMAT = "convexboost checkpoint"
 #: Parameters that may change when a run goes on.
@@ -228,7 +230,8 @@ class Checkpoint:
             return
         if not path.parent.is_dir():
             raise FileNotFoundError(f"`checkpoint`={str(path)!r} lies in a folder that does not exist")
-        lock = filelock.FileLock(f"{path}.lock", timeout=0)
+        # On a cluster, a worker that is being killed may still hold it.
+        lock = filelock.FileLock(f"{path}.lock", timeout=0 if communicator is ALONE else LOCK_SECONDS)
         try:
             lock.acquire()
         except filelock.Timeout:
