@@ -33,7 +33,7 @@ from convexboost.losses import (
 from convexboost.losses._custom import as_loss
 from convexboost.registry import available
 
-pytestmark = pytest.mark.one_in(2)  # the other half: make test-slow
+pytestmark = pytest.mark.one_in(2)  # the others: make test-slow
 
 N = 60
 

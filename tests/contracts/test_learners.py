@@ -19,7 +19,7 @@ from convexboost.losses.half_squared import HalfSquared
 from convexboost.registry import available
 from tests.contracts.conftest import LEARNERS, SEVERAL_OUTPUTS, data, evaluate, learner, space_of
 
-pytestmark = pytest.mark.one_in(2)  # the other half: make test-slow
+pytestmark = pytest.mark.one_in(3)  # the others: make test-slow
 
 NAMED = list(available("convexboost.learners"))
 #: Learners whose sums do not depend on the order of the rows, nor on how zeros are stored: all but those

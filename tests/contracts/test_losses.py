@@ -32,7 +32,7 @@ from tests.contracts.conftest import (
     targets,
 )
 
-pytestmark = pytest.mark.one_in(2)  # the other half: make test-slow
+pytestmark = pytest.mark.one_in(3)  # the others: make test-slow
 
 N = 30
 #: Losses that only scale when y and F do, with the power.

@@ -16,7 +16,7 @@ from convexboost.learners.tree import Tree
 from tests.contracts.conftest import LEARNERS, WRAPPED, learner
 from tests.contracts.test_learners import KINDS, model, problem
 
-pytestmark = pytest.mark.one_in(2)  # the other half: make test-slow
+pytestmark = pytest.mark.one_in(2)  # the others: make test-slow
 
 NAMED = [name for name in LEARNERS if name not in WRAPPED]
 

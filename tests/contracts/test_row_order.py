@@ -11,7 +11,7 @@ from convexboost.core.sums import ExactSum
 from convexboost.kernels import parallel
 from tests.contracts.conftest import LOSSES, count_classes, groups_of, learner, loss, outputs, targets
 
-pytestmark = pytest.mark.one_in(2)  # the other half: make test-slow
+pytestmark = pytest.mark.one_in(2)  # the others: make test-slow
 
 N, ROUNDS = 120, 6
 #: Learner and step.

@@ -29,7 +29,7 @@ from tests.contracts.conftest import (
     targets,
 )
 
-pytestmark = pytest.mark.one_in(2)  # the other half: make test-slow
+pytestmark = pytest.mark.one_in(3)  # the others: make test-slow
 
 N, ROUNDS = 40, 9
 #: Scales that suit the small problems here; other rules as they come.

@@ -7,6 +7,8 @@ from convexboost.core.communicator import SMALL, Communicator, RanksDifferError
 from tests.dask import clusters
 from tests.spmd import run_ranks
 
+pytestmark = pytest.mark.one_in(2)  # the others: make test-slow
+
 
 @pytest.fixture(params=["threads", "Dask"])
 def run(request):

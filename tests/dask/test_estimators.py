@@ -16,6 +16,8 @@ from convexboost.dask import DaskConvexBoostClassifier, DaskConvexBoostRanker, D
 from convexboost.losses import CVaR, HalfSquared, TotalVariation, WorstGroup
 from tests.dask.clusters import cluster, soon
 
+pytestmark = pytest.mark.one_in(2)  # the others: make test-slow
+
 N = 400
 ORDINARY = {
     DaskConvexBoostRegressor: ConvexBoostRegressor,

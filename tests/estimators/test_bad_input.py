@@ -18,6 +18,8 @@ from convexboost.losses.cvar import CVaR
 from convexboost.losses.quantile import Quantile
 from convexboost.losses.softmax import Softmax
 
+pytestmark = pytest.mark.one_in(2)  # the others: make test-slow
+
 N = 30
 rng = np.random.default_rng(7)
 X = rng.normal(size=(N, 3))

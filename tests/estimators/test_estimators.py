@@ -34,7 +34,7 @@ from convexboost.losses.multiclass_hinge import MulticlassHinge
 from convexboost.losses.quantile import Quantile
 from convexboost.losses.softmax import Softmax
 
-pytestmark = pytest.mark.one_in(2)  # the other half: make test-slow
+pytestmark = pytest.mark.one_in(2)  # the others: make test-slow
 
 N = 100
 rng = np.random.default_rng(11)

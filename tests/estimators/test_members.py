@@ -23,7 +23,7 @@ from convexboost.losses.cvar import CVaR
 from convexboost.losses.total_variation import TotalVariation
 from convexboost.losses.worst_group import WorstGroup
 
-pytestmark = pytest.mark.one_in(2)  # the other half: make test-slow
+pytestmark = pytest.mark.one_in(3)  # the others: make test-slow
 
 N = 240
 PATIENCE = ConvexBoostRegressor().n_iter_no_change  #: the default, which is not refused

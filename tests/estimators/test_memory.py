@@ -9,6 +9,8 @@ import pytest
 from convexboost import ConvexBoostClassifier
 from convexboost.learners.stump import Stump
 
+pytestmark = pytest.mark.one_in(2)  # the others: make test-slow
+
 FEATURES, CLASSES = 50, 5
 SCORES = 8 * CLASSES
 #: The codes, the scores and a little (weights, row losses), three quarters more.

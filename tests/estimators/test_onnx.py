@@ -21,6 +21,8 @@ onnxruntime = pytest.importorskip("onnxruntime")
 
 from convexboost.onnx import model_of  # noqa: E402
 
+pytestmark = pytest.mark.one_in(2)  # the others: make test-slow
+
 TREES = ["tree", "stump", "sign_stump", "class_stump", "additive"]
 
 

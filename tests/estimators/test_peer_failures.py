@@ -12,6 +12,8 @@ from sklearn.tree import DecisionTreeRegressor
 
 from convexboost import ConvexBoostClassifier, ConvexBoostRanker, ConvexBoostRegressor
 
+pytestmark = pytest.mark.one_in(2)  # the others: make test-slow
+
 
 class MyAbsolute:
     def evaluate(self, F, y):

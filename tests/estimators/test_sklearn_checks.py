@@ -1,6 +1,6 @@
 """scikit-learn's own checks over a covering choice of parameters; none is skipped here.
 
-pytestmark = pytest.mark.one_in(2)  # the other half: make test-slow
+pytestmark = pytest.mark.one_in(2)  # the others: make test-slow
 
 Two may fail: the check of several outputs gives Poisson negative targets, whatever the tags say; that of
 class weights wants learners that refuse leaves of little weight, which stumps do not.

@@ -38,7 +38,7 @@ from convexboost.losses.quantile import Quantile
 from tests.paper.problems import make
 from tests.paper.traces import run, squares
 
-pytestmark = pytest.mark.one_in(2)  # the other half: make test-slow
+pytestmark = pytest.mark.one_in(2)  # the others: make test-slow
 
 SETS = ("full_span", "low_rank", "coordinates", "stumps", "sign_stumps", "additive")
 #: (loss, hypothesis set, seed, l2): odd seeds have random weights and a random f_0

@@ -26,7 +26,7 @@ from convexboost.losses.softmax import Softmax
 from convexboost.registry import available, resolve
 from tests.reference import SlowAdditive
 
-pytestmark = pytest.mark.one_in(2)  # the other half: make test-slow
+pytestmark = pytest.mark.one_in(2)  # the others: make test-slow
 
 CATEGORICAL = [3]
 

@@ -7,7 +7,7 @@ from convexboost.core.space import FunctionSpace
 from convexboost.kernels.trees.data import LARGEST
 from convexboost.learners._growth import WholeWeights
 
-pytestmark = pytest.mark.one_in(2)  # the other half: make test-slow
+pytestmark = pytest.mark.one_in(2)  # the others: make test-slow
 
 
 def counted(weight):

@@ -20,7 +20,7 @@ from convexboost.losses.absolute import Absolute
 from convexboost.losses.half_squared import HalfSquared
 from tests import reference
 
-pytestmark = pytest.mark.one_in(2)  # the other half: make test-slow
+pytestmark = pytest.mark.one_in(2)  # the others: make test-slow
 
 
 def mixed(rng, n):

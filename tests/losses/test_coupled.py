@@ -35,7 +35,7 @@ from convexboost.losses import (
 )
 from convexboost.losses._groups import Groups
 
-pytestmark = pytest.mark.one_in(2)  # the other half: make test-slow
+pytestmark = pytest.mark.one_in(3)  # the others: make test-slow
 
 N = 24
 LABELS = 3

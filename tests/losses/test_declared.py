@@ -34,7 +34,7 @@ from convexboost.losses import (
 )
 from convexboost.registry import available, everything
 
-pytestmark = pytest.mark.one_in(2)  # the other half: make test-slow
+pytestmark = pytest.mark.one_in(2)  # the others: make test-slow
 
 N = 24
 EDGES = [(0, 1), (1, 2), (2, 3)]

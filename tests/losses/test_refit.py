@@ -41,7 +41,7 @@ from convexboost.losses.worst_group import WorstGroup
 from tests.contracts.conftest import ONE_EACH, bind, outputs, targets
 from tests.learners.test_tree import constraints
 
-pytestmark = pytest.mark.one_in(2)  # the other half: make test-slow
+pytestmark = pytest.mark.one_in(2)  # the others: make test-slow
 
 N = 60
 

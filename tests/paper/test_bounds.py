@@ -14,7 +14,7 @@ from tests.paper import more_bounds
 from tests.paper.problems import make
 from tests.paper.traces import assert_below, certificate_c1, certificate_c2, measured, run
 
-pytestmark = pytest.mark.one_in(2)  # the other half: make test-slow
+pytestmark = pytest.mark.one_in(2)  # the others: make test-slow
 
 ALGORITHMS = {
     "naive": Naive(),

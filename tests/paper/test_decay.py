@@ -18,7 +18,7 @@ from convexboost.paper import bounds, counterexample
 from tests.paper.problems import N_SAMPLES, make
 from tests.paper.traces import assert_below, measured, run, squares
 
-pytestmark = pytest.mark.one_in(2)  # the other half: make test-slow
+pytestmark = pytest.mark.one_in(2)  # the others: make test-slow
 
 T = 40
 X = np.random.default_rng(0).normal(size=(N_SAMPLES, 3))

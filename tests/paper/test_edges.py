@@ -14,7 +14,7 @@ from convexboost.learners.sign_stump import SignStump
 from convexboost.learners.stump import Stump
 from tests.paper.problems import orthonormal, smallest_error_edge
 
-pytestmark = pytest.mark.one_in(2)  # the other half: make test-slow
+pytestmark = pytest.mark.one_in(2)  # the others: make test-slow
 
 TREE = DecisionTreeClassifier(max_depth=2)
 

@@ -9,7 +9,7 @@ from convexboost.learners.finite import FiniteSet
 from convexboost.paper.worst_case import Coordinates, Miser, Scatter
 from convexboost.registry import available
 
-pytestmark = pytest.mark.one_in(2)  # the other half: make test-slow
+pytestmark = pytest.mark.one_in(2)  # the others: make test-slow
 
 
 def target_of(H, values):
