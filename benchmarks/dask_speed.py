@@ -164,10 +164,11 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=50)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--only", default="", help="names of libraries, with commas; all of them otherwise")
+    parser.add_argument("--task", default="", choices=["", *(task.name for task in TASKS)], help="both otherwise")
     options = parser.parse_args()
     size = f"{options.rows:,} x {options.columns}"
     print(f"{size}, {options.workers} workers with 1 thread, {options.rounds} rounds")
-    for task in TASKS:
+    for task in [t for t in TASKS if not options.task or t.name == options.task]:
         found = {}
         for name, library in LIBRARIES.items():
             if not options.only or name in options.only.split(","):

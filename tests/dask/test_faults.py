@@ -47,6 +47,15 @@ class Broken:
         return 0.5 * ((F - y) ** 2).sum(axis=1), F - y
 
 
+class Hungry:
+    """A callback that takes more memory than a worker may have."""
+
+    def __call__(self, record):
+        if record.round >= 2:
+            self.taken = np.ones(2**27)
+            time.sleep(60.0)
+
+
 @pytest.fixture
 def rows():
     X = np.random.default_rng(0).normal(size=(N, 3))
@@ -137,6 +146,22 @@ def test_data_that_is_only_there_once(rows, tmp_path):
             with pytest.raises(RuntimeError, match="cannot be computed again"):
                 fit(da.concatenate(inputs), da.concatenate(targets))
         thread.join()
+
+
+@pytest.mark.slow
+def test_a_worker_without_memory_is_one_error_and_leaves_a_checkpoint(rows, tmp_path):
+    settings = {"n_rounds": 8, "random_state": 0, "early_stopping": False}
+    saved = {"checkpoint": tmp_path / "run", "checkpoint_every": 1}
+    with cluster(2, memory_limit="800MiB") as client, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fit = DaskConvexBoostRegressor(**settings, **saved, callbacks=[Hungry()], client=client).fit
+        with pytest.raises(RuntimeError, match="lost 4 workers.* run out of memory are killed"):
+            fit(*arrays(rows))
+    began = []
+    found = ConvexBoostRegressor(**settings, **saved, callbacks=[lambda record: began.append(record.round)])
+    alone = ConvexBoostRegressor(**settings).fit(*rows)
+    np.testing.assert_array_equal(found.fit(*rows).predict(rows[0]), alone.predict(rows[0]))
+    assert min(began) >= 2  # earlier rounds were in the checkpoint
 
 
 PROGRAM = """
