@@ -8,16 +8,17 @@ rest as each library has it.  The rows are made on the workers, are in their mem
 and never come to the client.  A library has a cluster of its own and a short fit before, so that code is
 loaded and compiled.  Seconds of a round are the difference of a long and a short fit over that of their
 rounds; the rest is what a fit takes besides its rounds.  Seconds to the same loss are those to the test loss
-of the library that ends with the highest.
+of the library that ends with the highest.  Libraries take turns; the seconds of fits are medians.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import dask
 import dask.array as da
@@ -100,8 +101,16 @@ def lightgbm(task: Task, rounds: int, client: Client, X: Any, y: Any) -> Callabl
 LIBRARIES = {"convexboost.dask": ours, "xgboost.dask": xgboost, "lightgbm.dask": lightgbm}
 
 
-def on_a_cluster(library: Callable[..., Any], task: Task, options: Any) -> tuple[float, float, Curve]:
-    """Return seconds of a round, seconds of the rest of a fit, and the test losses."""
+class Measured(NamedTuple):
+    """What a turn of a library found."""
+
+    short: float  #: seconds of a short fit
+    long: float  #: seconds of a long one
+    curve: Curve
+
+
+def on_a_cluster(library: Callable[..., Any], task: Task, options: Any) -> Measured:
+    """Measure fits on a fresh cluster."""
     parts = 2 * options.workers
     with (
         LocalCluster(
@@ -125,8 +134,8 @@ def on_a_cluster(library: Callable[..., Any], task: Task, options: Any) -> tuple
         return _measured(seconds, task, options)
 
 
-def in_one_process(task: Task, options: Any) -> tuple[float, float, Curve]:
-    """Return the same for our own single process, with as many threads as there are workers."""
+def in_one_process(task: Task, options: Any) -> Measured:
+    """Measure our own single process, with as many threads as there are workers."""
     from convexboost import ConvexBoostClassifier, ConvexBoostRegressor
     from convexboost.learners import Tree
 
@@ -146,15 +155,15 @@ def in_one_process(task: Task, options: Any) -> tuple[float, float, Curve]:
     return _measured(seconds, task, options)
 
 
-def _measured(
-    seconds: Callable[[int], tuple[float, Any]], task: Task, options: Any
-) -> tuple[float, float, Curve]:
-    short = max(2, options.rounds // 10)
+def _measured(seconds: Callable[[int], tuple[float, Any]], task: Task, options: Any) -> Measured:
     seconds(2)
-    few, (many, staged) = seconds(short)[0], seconds(options.rounds)
-    per_round = (many - few) / (options.rounds - short)
+    (few, _), (many, staged) = seconds(_few(options.rounds)), seconds(options.rounds)
     inputs, targets = task.rows(0, N_TEST, options.columns)
-    return per_round, many - per_round * options.rounds, [task.loss(f, targets) for f in staged(inputs)]
+    return Measured(few, many, [task.loss(f, targets) for f in staged(inputs)])
+
+
+def _few(rounds: int) -> int:
+    return max(2, rounds // 10)
 
 
 def main() -> None:
@@ -163,26 +172,36 @@ def main() -> None:
     parser.add_argument("--columns", type=int, default=50)
     parser.add_argument("--rounds", type=int, default=50)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--only", default="", help="names of libraries, with commas; all of them otherwise")
-    parser.add_argument("--task", default="", choices=["", *(task.name for task in TASKS)], help="both otherwise")
+    parser.add_argument("--task", default="", help="the name of one; both otherwise")
     options = parser.parse_args()
     size = f"{options.rows:,} x {options.columns}"
     print(f"{size}, {options.workers} workers with 1 thread, {options.rounds} rounds")
-    for task in [t for t in TASKS if not options.task or t.name == options.task]:
-        found = {}
-        for name, library in LIBRARIES.items():
-            if not options.only or name in options.only.split(","):
-                found[name] = on_a_cluster(library, task, options)
+    for task in (task for task in TASKS if options.task in ("", task.name)):
+        turns = {
+            name: functools.partial(on_a_cluster, library)
+            for name, library in LIBRARIES.items()
+            if not options.only or name in options.only.split(",")
+        }
         if not options.only or "convexboost" in options.only.split(","):
-            found[f"convexboost, {options.workers} threads"] = in_one_process(task, options)
-        target = max(curve[-1] for _, _, curve in found.values())
+            turns[f"convexboost, {options.workers} threads"] = in_one_process
+        found: dict[str, list[Measured]] = {name: [] for name in turns}
+        for _ in range(options.repeats):
+            for name, turn in turns.items():
+                found[name].append(turn(task, options))
+        target = max(measured[-1].curve[-1] for measured in found.values())
         print(f"\n{task.name}\n")
-        print(f"| library | s per round | rest, s | test loss | s to {target:.4f} |")
-        print("| --- | --- | --- | --- | --- |")
-        for name, (per_round, rest, curve) in found.items():
+        print(f"| library | s per round | rest, s | test loss | s to {target:.4f} | whole fits, s |")
+        print("| --- | --- | --- | --- | --- | --- |")
+        for name, measured in found.items():
+            few, many = (float(np.median(column)) for column in list(zip(*measured, strict=True))[:2])
+            per_round = (many - few) / (options.rounds - _few(options.rounds))
+            rest, curve = many - per_round * options.rounds, measured[-1].curve
             needed = 1 + next(k for k, loss in enumerate(curve) if loss <= target)
             took = f"{per_round:.3f} | {rest:.1f} | {curve[-1]:.4f} | {rest + needed * per_round:.1f}"
-            print(f"| {name} | {took} |")
+            fits = ", ".join(f"{turn.long:.1f}" for turn in measured)
+            print(f"| {name} | {took} | {fits} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -155,7 +155,7 @@ def test_a_worker_without_memory_is_one_error_and_leaves_a_checkpoint(rows, tmp_
     with cluster(2, memory_limit="800MiB") as client, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         fit = DaskConvexBoostRegressor(**settings, **saved, callbacks=[Hungry()], client=client).fit
-        with pytest.raises(RuntimeError, match="lost 4 workers.* run out of memory are killed"):
+        with pytest.raises(RuntimeError, match=r"lost 4 workers.* run out of memory are killed"):
             fit(*arrays(rows))
     began = []
     found = ConvexBoostRegressor(**settings, **saved, callbacks=[lambda record: began.append(record.round)])

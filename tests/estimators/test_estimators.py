@@ -991,6 +991,14 @@ def test_divergence_keeps_the_best_iterate(output):
     assert ((model.predict(X) - Y) ** 2 / 2).mean() <= model.history_["objective"][0] * (1 + 1e-12)
 
 
+def test_a_gap_that_was_not_reached_warns():
+    model = regressor("absolute", learner="stump", n_rounds=3, stop_when_gap_below=1e-9)
+    with pytest.warns(ConvergenceWarning, match=r"all 3 rounds done, and the certified gap .* is still"):
+        model.fit(X, Y)
+    model.set_params(stop_when_gap_below=1e9).fit(X, Y)  # no warning: warnings are errors here
+    assert model.stop_kind_ == "gap"
+
+
 @BOTH
 def test_outputs(learner):
     models = {

@@ -222,13 +222,20 @@ class BaseConvexBoost(ExplainedModel, SavedModel, ExportedModel, ReportedModel):
         )
 
     def _warn(self, result: Result) -> None:
-        """Warn of a run that failed or lowered nothing."""
+        """Warn of a run that failed, lowered nothing, or ended before it was as good as was asked for."""
         if result.stop.is_failure:
             message = f"{result.stop.message}. The best iterate is kept; {self._advice(result)}."
         elif _learnt_nothing(result.history):
             message = (
                 f"none of {result.records[-1].round} rounds lowered the objective: the steps may be too "
                 f"large; {self._advice(result)}."
+            )
+        elif self.stop_when_gap_below is not None and result.stop.kind in ("rounds", "budget"):
+            gap = min(result.history["objective"]) - result.history["lower_bound"][-1]
+            message = (
+                f"{result.stop.message}, and the certified gap {gap:.3g} is still above "
+                f"`stop_when_gap_below`={self.stop_when_gap_below!r}: allow more rounds, or see in "
+                "`certificate_` what the bound rests on."
             )
         else:
             return
