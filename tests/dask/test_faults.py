@@ -157,7 +157,7 @@ def test_a_worker_without_memory_is_one_error_and_leaves_a_checkpoint(rows, tmp_
         fit = DaskConvexBoostRegressor(**settings, **saved, callbacks=[Hungry()], client=client).fit
         with pytest.raises(RuntimeError, match=r"lost 4 workers.* run out of memory are killed"):
             fit(*arrays(rows))
-    with pytest.raises(ValueError, match="holds another run: `random_state` was 0"):
+    with pytest.raises(ValueError, match="holds another run: the seed of `random_state` was 0"):
         ConvexBoostRegressor(**(settings | {"random_state": 1}), **saved).fit(*rows)
     alone = ConvexBoostRegressor(**settings).fit(*rows)
     found = ConvexBoostRegressor(**settings, **saved).fit(*rows)
