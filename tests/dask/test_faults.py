@@ -219,6 +219,7 @@ def machines(folder, n_workers):
     finally:
         for process in started:
             process.kill()
+            process.wait(60)
 
 
 @pytest.mark.slow

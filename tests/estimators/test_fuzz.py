@@ -198,6 +198,11 @@ def test_targets_that_are_too_large():
         ConvexBoostRegressor(n_rounds=2).fit(np.arange(40.0)[:, None], y)
 
 
+def test_an_envelope_narrower_than_any_number():
+    model = ConvexBoostRegressor("poisson", n_rounds=2).fit(np.zeros((2, 3)), [0.0, 1.34078079e154])
+    assert np.isfinite(model.predict(np.zeros((1, 3)))).all()
+
+
 def test_pairs_without_a_weight():
     weight = [0.0, 0.0, 0.0, 1e308, 1.2e37]
     with pytest.raises(ValueError, match="`sample_weight` must give some pair of rows in a query a weight"):

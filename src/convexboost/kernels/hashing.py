@@ -76,18 +76,23 @@ def fingerprints(X: Any, n_threads: int = 1) -> Fingerprints:
     if sp.issparse(X):
         entries = sp.coo_array(X, copy=True)
         entries.sum_duplicates()
-        _hash_entries(_bits(entries.data), entries.row, entries.col, out)
-    else:
-        _add(X, 0, out, n_threads)
+        np.add.at(out, entries.row, hash_entries(entries.data, entries.col))
+        return out
+    columns, size = np.arange(X.shape[1]), max(BLOCK_VALUES // X.shape[1], 1)
+
+    def task(first: int, last: int) -> None:
+        for start in range(first, last, size):
+            rows = slice(start, min(start + size, last))
+            out[rows] = hash_entries(X[rows], columns).sum(axis=1)
+
+    parallel.run(task, X.shape[0], X.shape[0] * X.shape[1], n_threads)
     return out
 
 
 def fingerprints_of_groups(X: Any, groups: Any, n_threads: int = 1) -> Fingerprints:
     """Return a number per group of rows, numbered from 0: that of its distinct rows, in any order."""
     row = fingerprints(X, n_threads)
-    both = row.copy()
-    _add(groups[:, None] + 1.0, X.shape[1], both)
-    _, distinct = np.unique(both, return_index=True)
+    _, distinct = np.unique(row + hash_entries(groups + 1.0, np.array([X.shape[1]])), return_index=True)
     out = np.zeros(int(groups.max(initial=-1)) + 1, np.uint64)
     np.add.at(out, groups[distinct], row[distinct])  # distinct rows: one of weight 2 is the row twice
     return out
@@ -95,49 +100,27 @@ def fingerprints_of_groups(X: Any, groups: Any, n_threads: int = 1) -> Fingerpri
 
 def signature(X: Any, y: Any) -> int:
     """Return a number that tells sets of rows with their targets apart; their order does not matter."""
-    rows = fingerprints(X)
-    _add(as_columns(y), X.shape[1], rows)
+    targets = as_columns(y)
+    rows = fingerprints(X) + hash_entries(targets, X.shape[1] + np.arange(targets.shape[1])).sum(axis=1)
     return int(scramble(rows).sum())
 
 
-def _add(values: Any, first: int, out: Fingerprints, n_threads: int = 1) -> None:
-    """Add the hashes of some columns, numbered from `first`, to those of each row."""
-    n_rows, n_columns = values.shape
-    size = max(BLOCK_VALUES // max(n_columns, 1), 1)
-
-    def task(begin: int, end: int) -> None:
-        for start in range(begin, end, size):
-            rows = slice(start, min(start + size, end))
-            _hash_rows(_bits(values[rows]), first, out[rows])
-
-    parallel.run(task, n_rows, n_rows * n_columns, n_threads)
+def hash_entries(values: Any, column: Any) -> Fingerprints:
+    """Return a number for each entry of a matrix; 0 for zeros, which a sparse matrix leaves out."""
+    out = np.array(values, float, order="C").view(np.uint64)  # a copy: kernels are compiled for one layout
+    _hash(out.reshape(-1), np.asarray(column, np.int64))
+    return out
 
 
-def _bits(values: Any) -> NDArray[np.uint64]:
-    """Return a copy of numbers as their bits: kernels are compiled for one layout."""
-    return np.array(values, float, order="C").view(np.uint64)
-
-
-@part
+@kernel(allocates=False)
 def _hash(bits, column):
-    """Return a number for an entry of a matrix; 0 for zeros, which a sparse matrix leaves out."""
-    if bits << np.uint64(1) == np.uint64(0):
-        return np.uint64(0)
-    if bits << np.uint64(1) > INFINITY << np.uint64(1):  # all missing values are the same
-        bits = MISSING
-    return _scramble(bits + np.uint64(column + 1) * np.uint64(0x9E3779B97F4A7C15))
-
-
-@kernel(allocates=False)
-def _hash_rows(bits, first, out):
-    """out[n] += the hashes of the entries of row n."""
-    for n in range(len(out)):
-        for j in range(bits.shape[1]):
-            out[n] += _hash(bits[n, j], first + j)
-
-
-@kernel(allocates=False)
-def _hash_entries(bits, row, column, out):
-    """out[row[i]] += the hash of entry i."""
-    for i in range(len(bits)):
-        out[row[i]] += _hash(bits[i], column[i])
+    """Replace the bits of numbers by their hashes; `column` repeats."""
+    for start in range(0, len(bits), max(len(column), 1)):
+        for j in range(len(column)):
+            x = bits[start + j]
+            if x << np.uint64(1) == np.uint64(0):
+                bits[start + j] = 0
+            else:
+                if x << np.uint64(1) > INFINITY << np.uint64(1):  # all missing values are the same
+                    x = MISSING
+                bits[start + j] = _scramble(x + np.uint64(column[j] + 1) * np.uint64(0x9E3779B97F4A7C15))

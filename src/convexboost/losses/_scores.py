@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -209,6 +210,8 @@ class LocalScores:
     def _toward_prox(self, gap: float, gradient: Gradient) -> Gradient:
         """Return the gradient of the envelope that is `envelope` times Polyak's step wide."""
         size = self.objective.envelope * gap / gradient.norm**2
+        if size < sys.float_info.min:  # the envelope of that width is the loss itself
+            return gradient
         parts, F, G = list(self.objective.parts()), self._F, np.empty_like(self._F)
 
         def task(first: int, last: int) -> None:
