@@ -36,7 +36,7 @@ X, X_new, y, y_new, _, truth_new = train_test_split(
 # %%
 # Three models
 # ------------
-# The default stops by itself and averages three members.  Another one trains for 500
+# The default stops by itself and averages five members.  Another one trains for 500
 # rounds.  The third is scikit-learn's with its defaults: 100 rounds, no early stopping
 # for so few rows.
 

@@ -2,7 +2,7 @@
 When to stop
 ============
 
-By default three members train side by side, each without a third of the rows, and these
+By default five members train side by side, each without a fifth of the rows, and these
 rows decide when to stop. No row is lost to validation, and there is no number of rounds
 to choose.
 """
@@ -58,7 +58,7 @@ print(f"error on new rows after {len(new_all) - 1} rounds: {at_end:.1f}")
 
 # %%
 # The folds (dashed) say when to stop; the training error would never have told.  They
-# may miss the best round on new rows by a few, at little cost.  The three members have
+# may miss the best round on new rows by a few, at little cost.  The five members have
 # another gain: their mean is better than a single run in every round from the turn on.
 
 fig, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")

@@ -17,7 +17,7 @@ from convexboost.core.communicator import ALONE, Communicator, distinct
 from convexboost.core.space import Array, FunctionSpace, as_columns
 from convexboost.kernels.hashing import Fingerprints, fingerprints, fingerprints_of_groups, scramble
 
-N_FOLDS = 3
+N_FOLDS = 5
 #: With fewer different rows, or groups, validation is too noisy.
 MIN_INPUTS, MIN_GROUPS = 30, 20
 #: Weights without a common unit are dealt in this part of the mean weight.

@@ -50,14 +50,14 @@ class ConvexBoostRanker(BaseConvexBoost):
     learning_rate : float or "auto", default="auto"
         How much of each new tree is added.  A number makes step="auto" mean "refit" at this rate ("polyak"
         for losses that reweight rows, such as `CVaR`), and gives another named step its scale.  "auto" is
-        0.1 for trees; other learners have a step that finds its scale by itself.
+        0.15 for trees; other learners have a step that finds its scale by itself.
     max_weak_learners : int or None, default=None
         The largest number of weak learners to train; None is no limit.  "repeated" trains t of them in round
         t, the other algorithms one per round.
     step : str or Step, default="auto"
         How far to go in a round: "constant", "inverse_sqrt", "inverse_time", "polyak", "adanorm",
         "line_search" or "refit"; a scale may follow ("inverse_sqrt:0.5").  With trees and algorithm
-        "residual" or "naive", "auto" is "refit:0.1": 0.1 times the leaf values that lower the objective
+        "residual" or "naive", "auto" is "refit:0.15": 0.15 times the leaf values that lower the objective
         most.  For losses that reweight rows (`CVaR`, `WorstGroup`) it is "polyak:0.05".  Otherwise it is a
         decaying step that finds its scale by itself.
     output : {"best", "last", "average"}, default="best"
@@ -78,7 +78,7 @@ class ConvexBoostRanker(BaseConvexBoost):
         steps wide; 0 takes those of the loss itself.  "auto" is 10 in regression and 3 in classification for
         losses that are not smooth, with trees whose leaves are refitted and without a certificate; else 0.
     early_stopping : bool or "auto", default="auto"
-        "auto": train three members side by side, each without a third of the rows, and validate each on the
+        "auto": train five members side by side, each without a fifth of the rows, and validate each on the
         rows that it leaves out.  The model is the mean of the members after the round with the lowest mean
         validation loss.  Training stops when that loss has not improved for `n_iter_no_change` rounds, or
         when the members together have trained `max_weak_learners`.
@@ -86,7 +86,7 @@ class ConvexBoostRanker(BaseConvexBoost):
         of a query stay together, and those of a group where the loss compares rows of a group.  The rows of a
         class that would be missing in a training part are always trained on.  There is one run of `n_rounds`
         rounds, without folds, with certificates, output="average", a loss whose rows cannot be parted
-        (`splits_rows`), `max_weak_learners` below 3, or fewer than 30 different rows (20 groups).
+        (`splits_rows`), `max_weak_learners` below 5, or fewer than 30 different rows (20 groups).
         "auto" with `X_val` given to `fit`: no folds; stop when the loss on these rows has not improved for
         `n_iter_no_change` rounds, and keep the best round.
         True: the same with `X_val`; without, hold out `validation_fraction` of the rows (of the queries, in a
@@ -94,9 +94,9 @@ class ConvexBoostRanker(BaseConvexBoost):
         False: train `n_rounds` rounds.  The loss on `X_val` is recorded and has no influence on the model.
     validation_fraction : float in (0, 1), default=0.1
         The part of the rows that early_stopping=True holds out.
-    n_iter_no_change : int, default=15
+    n_iter_no_change : int, default=10
         Early stopping waits this many rounds for a better validation loss (`early_stopping_rounds`
-        elsewhere).  The start does not count as a round.  Another number than 15 raises where nothing
+        elsewhere).  The start does not count as a round.  Another number than 10 raises where nothing
         validates, and warns where there are too few rows for folds.
     scoring : str, callable or None, default="loss"
         By what early stopping and the choice of the best round go, on rows that validate.  "loss" is the loss
@@ -162,7 +162,7 @@ class ConvexBoostRanker(BaseConvexBoost):
         The round with the best validation loss or score, or objective where no rows decide.  With
         output="best" the model has this many rounds.
     n_members_ : int
-        The number of members: 3 where early_stopping="auto" has folds, else 1.
+        The number of members: 5 where early_stopping="auto" has folds, else 1.
     certificate_ : Certificate or None
         How far from optimal the training objective can be: print it, or call its `gap()`.  None without
         `certificate` or `stop_when_gap_below`.
@@ -216,7 +216,7 @@ class ConvexBoostRanker(BaseConvexBoost):
         envelope: Any = "auto",
         early_stopping: Any = "auto",
         validation_fraction: float = 0.1,
-        n_iter_no_change: int = 15,
+        n_iter_no_change: int = 10,
         scoring: Any = "loss",
         certificate: bool = False,
         stop_when_gap_below: float | None = None,
