@@ -293,7 +293,7 @@ def test_no_rows(client):
 
 
 def test_fewer_validation_rows_than_workers(client, X, y, monkeypatch):
-    """Workers with rows to train on count; on a busy machine one may have computed all, so they are dealt here."""
+    """Workers with rows to train on count, which on a busy machine may be one: here the rows are dealt."""
 
     def dealt(self, parts):
         return {a: [p] for a, p in zip(sorted(client.nthreads()), self._filled(parts), strict=True)}
