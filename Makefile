@@ -15,7 +15,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist workste
 
 test: $(VENV)/.test
 	$(PYTEST) -m "not slow" --doctest-modules tests src
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q tests/kernels tests/core/test_sums.py
+	NUMBA_DISABLE_JIT=1 $(PYTEST) -q tests/kernels tests/core/test_sums.py
 
 test-slow: $(VENV)/.test
 	$(PYTEST) -m slow tests

@@ -33,7 +33,7 @@ from convexboost.losses import (
 from convexboost.losses._custom import as_loss
 from convexboost.registry import available
 
-pytestmark = pytest.mark.one_in(2)  # the others: make test-slow
+pytestmark = pytest.mark.one_in(3)  # the others: make test-slow
 
 N = 60
 
@@ -680,7 +680,7 @@ def look(loss, y, seed=0, sample_weight=None, groups=None, n_classes=None):
         search(Probe(objective, loss, np.random.default_rng([seed, 7]), thorough=False))
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("scale", [1, 1e5, 1e-5])
 @pytest.mark.parametrize("name", [*available("convexboost.losses"), *EXPRESSIONS])
 def test_losses_of_the_library_are_right(name, scale):
@@ -694,7 +694,7 @@ def test_losses_of_the_library_are_right(name, scale):
             look(loss, y, seed, **given)
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("name", RIGHT)
 def test_right_losses_are_right(name):
     loss, kind = RIGHT[name]
@@ -705,7 +705,7 @@ def test_right_losses_are_right(name):
             look(loss, y * scale, seed, **given)
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("n_rows", [1, 2, 5])
 @pytest.mark.parametrize("name", [name for name, (_, kind) in RIGHT.items() if kind != "ranking"])
 def test_few_rows(name, n_rows):
@@ -716,7 +716,7 @@ def test_few_rows(name, n_rows):
     look(loss, y[:n_rows], **given)
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("name", RIGHT)
 def test_a_fit_with_a_right_loss_says_nothing(name):
     loss, kind = RIGHT[name]

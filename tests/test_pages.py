@@ -33,7 +33,15 @@ from convexboost import check_loss
 ROOT = Path(__file__).parents[1]
 FENCE = re.compile(r"^( *)(`{3,})(\w*)[^\n]*\n(.*?)^\1\2$", re.M | re.S)
 NOT_RUN = "*Not run:"
-SLOW: set[str] = set()  #: pages that take longer than ten seconds
+#: Pages that take longest: `make test-slow` runs them, `make test` looks up what they import.
+SLOW = {
+    "docs/distributed.md",
+    "docs/guide/categories-and-missing-values.md",
+    "docs/guide/fairness-and-tails.md",
+    "docs/guide/glass-box.md",
+    "docs/guide/learners-and-algorithms.md",
+    "docs/guide/prediction-intervals.md",
+}
 
 
 @dataclass(frozen=True)
@@ -158,6 +166,19 @@ def test_the_page_runs_and_prints_what_it_says(page):
     run(page)
     if plt := sys.modules.get("matplotlib.pyplot"):
         plt.close("all")
+
+
+@pytest.mark.parametrize("name", sorted(SLOW))
+def test_a_page_that_is_run_by_others_compiles_and_imports_what_there_is(name):
+    found = [block for block in blocks(ROOT / name) if block.is_run]
+    assert found
+    for block in found:
+        tree = ast.parse(block.text)
+        compile(tree, name, "exec")
+        imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+        for node in imports:
+            if isinstance(node, ast.ImportFrom) or node.names[0].name.startswith("convexboost"):
+                exec(compile(ast.Module([node], []), name, "exec"), {})
 
 
 @pytest.mark.usefixtures("in_empty_folder")

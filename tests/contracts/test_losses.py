@@ -32,7 +32,7 @@ from tests.contracts.conftest import (
     targets,
 )
 
-pytestmark = pytest.mark.one_in(3)  # the others: make test-slow
+pytestmark = pytest.mark.one_in(4)  # the others: make test-slow
 
 N = 30
 #: Losses that only scale when y and F do, with the power.
@@ -384,7 +384,7 @@ def test_evaluate_leaves_its_arguments_alone_and_returns_fresh_arrays(problem):
     np.testing.assert_array_equal(problem.y, y_before)
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("weights", ["uniform", "weighted", "uneven"])
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 4))])
 @pytest.mark.parametrize(("label", "n_outputs"), [(label, k) for label in LOSSES for k in outputs(label)])

@@ -80,6 +80,7 @@ def frame(rng, n):
     ids=["stump", "additive", "tree", "monotone", "random"],
 )
 @pytest.mark.parametrize("n_classes", [0, 2, 4])
+@pytest.mark.one_in(3)
 def test_frames_levels_and_members(learner, n_classes):
     rng = np.random.default_rng(n_classes)
     n = 3000

@@ -75,7 +75,7 @@ def fitted(case, order, n_threads):
     return [record.objective for record in result.records], result.model.predict(rng.normal(size=(50, 4)))
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("case", CASES)
 def test_order_and_threads(case, monkeypatch):
     monkeypatch.setattr(parallel, "MIN_OPERATIONS", 1)  # threads, however small the problem

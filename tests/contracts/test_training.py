@@ -29,7 +29,7 @@ from tests.contracts.conftest import (
     targets,
 )
 
-pytestmark = pytest.mark.one_in(3)  # the others: make test-slow
+pytestmark = pytest.mark.one_in(5)  # the others: make test-slow
 
 N, ROUNDS = 40, 9
 #: Scales that suit the small problems here; other rules as they come.
@@ -201,7 +201,7 @@ def test_best_is_the_best(run, training):
     close(result.model.predict(run.data.X), result.path.truncate(result.best_round).predict(run.data.X))
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(5)
 def test_same_seed_same_bits(run, training):
     again = run.training()
     again.run()
@@ -209,7 +209,7 @@ def test_same_seed_same_bits(run, training):
     same_records(again, training)
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(5)
 def test_stopped_pickled_and_resumed_gives_the_same_bits(run, training):
     stopped = run.training()
     for _ in range(4):
@@ -227,7 +227,7 @@ def test_stopped_pickled_and_resumed_gives_the_same_bits(run, training):
         np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("learner", ["stump", "tree", "additive"])
 @pytest.mark.parametrize("algorithm", list(ALGORITHMS))
 @pytest.mark.parametrize("loss", ["half_squared", "huber", "absolute"])

@@ -72,12 +72,13 @@ def busy(dask_worker):
 
 
 def interrupt(client, begun, number):
-    """Send a signal to a worker as soon as a round has begun; return the thread that does it."""
+    """Send a signal to a worker of the fit as soon as a round has begun; return the thread that does it."""
     processes = client.run(os.getpid)
 
     def wait_and_kill():
         soon(begun.exists, 120.0)
-        os.kill(processes[sorted(processes)[0]], number)
+        # On a busy machine one worker may have all rows, and the others no part in the fit.
+        os.kill(processes[min(address for address, fits in client.run(busy).items() if fits)], number)
 
     thread = threading.Thread(target=wait_and_kill)
     thread.start()

@@ -236,6 +236,7 @@ def test_letor_cannot_be_downloaded_and_says_what_to_do(monkeypatch, tmp_path, n
 TEXTS = [path for path in _loaders.FILES if not path.endswith(".npz")]
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("path", TEXTS)
 @pytest.mark.parametrize("packed", [False, True])
 def test_line_ends_and_gzip_do_not_matter(folder, monkeypatch, tmp_path, path, packed):
@@ -247,6 +248,7 @@ def test_line_ends_and_gzip_do_not_matter(folder, monkeypatch, tmp_path, path, p
     _loaders.FILES[path].load()
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("path", TEXTS)
 def test_one_changed_digit_is_noticed(folder, monkeypatch, tmp_path, path):
     """The last sign of a line in the middle of the file, comments aside."""

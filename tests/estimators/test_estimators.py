@@ -34,7 +34,7 @@ from convexboost.losses.multiclass_hinge import MulticlassHinge
 from convexboost.losses.quantile import Quantile
 from convexboost.losses.softmax import Softmax
 
-pytestmark = pytest.mark.one_in(2)  # the others: make test-slow
+pytestmark = pytest.mark.one_in(3)  # the others: make test-slow
 
 N = 100
 rng = np.random.default_rng(11)
@@ -573,7 +573,7 @@ def test_constant_targets_and_inputs():
 WEIGHT = np.random.default_rng(4).integers(0, 4, N)
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("learner", ["tree", "stump", "class_stump", "sign_stump", "stump:8"])
 @pytest.mark.parametrize("loss", [*REGRESSION, *CLASSIFICATION])
@@ -894,7 +894,7 @@ def test_l2_shrinks(loss, learner):
     assert lengths[-1] < 0.4 * lengths[0]
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(5)
 @BOTH
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("loss", REGRESSION)

@@ -77,6 +77,7 @@ def test_contributions_add_up_to_the_scores(model):
     np.testing.assert_allclose(pairs.sum(axis=2), model.predict_contributions(X[:50]), rtol=0, atol=1e-9)
 
 
+@pytest.mark.one_in(2)
 def test_importances(model):
     found = model.feature_importances_
     assert found.shape == (4,)
@@ -131,6 +132,7 @@ def test_curves_need_functions_of_one_column():
     assert total > 4
 
 
+@pytest.mark.one_in(2)
 def test_apply_text_and_frame(model):
     leaves, nodes = model.apply(X), model.model_.nodes()
     assert leaves.shape == (N, nodes.n_trees)
@@ -205,6 +207,7 @@ def test_text_of_a_tree():
     assert sum(line.strip().startswith("leaf") for line in rest) == 3
 
 
+@pytest.mark.one_in(2)
 def test_shap_draws_them(model):
     shap = pytest.importorskip("shap")
     found = model.explain(X[:40])
@@ -256,6 +259,7 @@ def test_bad_arguments():
 # --- scikit-learn's inspection -----------------------------------------------------------------------------
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", [name for name in MODELS if name != "ranker"])
 def test_partial_dependence_and_permutation_importance(name):
     model = MODELS[name]

@@ -49,6 +49,7 @@ def diabetes():
 # -- two classes -----------------------------------------------------------------------------------
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("algorithm", ["naive", "residual"])
 @pytest.mark.parametrize("loss", BINARY)
 def test_learns_two_classes(loss, algorithm, cancer):
@@ -60,6 +61,7 @@ def test_learns_two_classes(loss, algorithm, cancer):
     assert model.score(X[1::2], y[1::2]) > 0.85 > y.mean() + 0.2
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("loss", BINARY)
 @pytest.mark.parametrize(
     ("low", "high"), [(0, 1), (-1, 1), (False, True), ("malignant", "benign"), (2.0, 1.0)]
@@ -126,6 +128,7 @@ def test_objective_is_the_metric(cancer):
     assert model.history_["objective"][-1] == pytest.approx(hinge, rel=1e-9)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("algorithm", ["naive", "residual"])
 @pytest.mark.parametrize("loss", ["logistic", "hinge"])
 def test_two_classes_as_one_score_or_two(loss, algorithm, cancer):
@@ -173,6 +176,7 @@ def test_softmax_has_one_output_for_two_classes():
     assert ConvexBoostClassifier(n_rounds=2).fit(np.eye(40), two).loss_ == Logistic()
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("loss", ["softmax", "logistic", "poisson", "absolute", "half_squared"])
 def test_a_multiple_makes_the_model_of_its_loss(loss):
     """Leaf values come from the same formulas, so one round is the same."""
@@ -239,6 +243,7 @@ def test_regressor_refuses_losses_of_classes(diabetes):
 # -- numbers ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("algorithm", ["naive", "residual"])
 @pytest.mark.parametrize("loss", REGRESSION, ids=str)
 def test_learns_numbers(loss, algorithm, diabetes):
@@ -382,6 +387,7 @@ def problem(request, cancer, diabetes):
     return cancer if request.getfixturevalue("loss") in BINARY else diabetes
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("loss", [*BINARY, *REGRESSION], ids=str)
 def test_weight_two_is_the_row_twice(loss, problem):
     X, y = problem
@@ -395,6 +401,7 @@ def test_weight_two_is_the_row_twice(loss, problem):
     np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-8)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("loss", [*BINARY, *REGRESSION], ids=str)
 def test_early_stopping(loss, problem):
     X, y = problem
@@ -417,6 +424,7 @@ def test_exact_certificate_of_piecewise_linear_losses(loss, problem):
     assert -1e-9 <= gap < 0.2 * objective
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("loss", [*BINARY, *REGRESSION], ids=str)
 def test_certificate_with_ridge(loss, problem):
     """A bound below the objective, and close, with the prox or without."""

@@ -40,7 +40,7 @@ def peak(loss, learner, n_samples, **options):
 
 def per_row(loss, learner, **options):
     """Return the peak per row: the difference of two sizes leaves out what does not grow with the rows."""
-    few, many = 20_000, 80_000
+    few, many = 20_000, 60_000
     peak(loss, learner, many, **options)  # compiles, also what only larger data need
     return (peak(loss, learner, many, **options) - peak(loss, learner, few, **options)) / (many - few)
 

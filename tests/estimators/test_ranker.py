@@ -53,6 +53,7 @@ def test_it_learns_to_rank():
     np.testing.assert_allclose(last, ranker(output="last").fit(X, Y, QID).predict(NEW), rtol=1e-12)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "learner", ["tree", "stump", "sign_stump", "additive", DecisionTreeRegressor(max_depth=2, random_state=0)]
 )
@@ -114,6 +115,7 @@ def test_only_the_order_of_grades_matters():
     same(ranker().fit(X, Y, QID), ranker().fit(X, np.exp(Y) - 5.0, QID))
 
 
+@pytest.mark.one_in(2)
 @BOTH
 @pytest.mark.parametrize("container", [sp.csr_array, sp.csc_array, pd.DataFrame, np.asfortranarray])
 def test_inputs(container, learner):

@@ -382,10 +382,11 @@ def start(name, path):
     return process
 
 
-def killed_and_resumed(name, path, rng):
+def killed_and_resumed(name, path, rng, meanwhile=lambda: None):
     """Kill a process somewhere in its rounds or in a write; go on for a few rounds more."""
     case = CASES[name]
     with start(name, path) as process:
+        meanwhile()
         time.sleep(float(rng.random()))
         process.send_signal(signal.SIGKILL)
         assert process.wait() == -signal.SIGKILL, "the fit ended before it was killed"
@@ -398,7 +399,14 @@ def killed_and_resumed(name, path, rng):
 
 
 def test_killed(tmp_path):
-    assert killed_and_resumed("trees in folds", tmp_path / "run", np.random.default_rng(0)) > 0
+    """Two processes on one checkpoint: the second is refused, until the first is dead and holds no lock."""
+
+    def another():
+        case = CASES["trees in folds"]
+        with pytest.raises(BlockingIOError, match=r"`checkpoint`='.*run' is in use by another fit"):
+            made(case, n_rounds=3, checkpoint=tmp_path / "run", random_state=5).fit(*case[1])
+
+    assert killed_and_resumed("trees in folds", tmp_path / "run", np.random.default_rng(0), another) > 0
 
 
 @pytest.mark.slow
@@ -416,6 +424,7 @@ def test_files_of_others_are_left_alone(tmp_path):
     assert (mine.exists(), other.exists()) == (False, True)
 
 
+@pytest.mark.slow  # `test_killed` does the same on its way
 def test_two_processes_on_one_checkpoint(tmp_path):
     path = tmp_path / "run"
     with start("trees in folds", path) as process:

@@ -76,7 +76,7 @@ def same(a, b, X):
     np.testing.assert_allclose(a.model_.predict(X), b.model_.predict(X), rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize(("loss", "way"), CASES)
 def test_a_weight_is_a_number_of_copies(loss, way):
     """Weights of 2 and 3 have the unit 1, which no row has."""
@@ -88,7 +88,7 @@ def test_a_weight_is_a_number_of_copies(loss, way):
         same(fit(loss, options, X, y, counts), fit(loss, options, X[copies], y[copies]), X)
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize(("loss", "way"), CASES)
 def test_rows_have_no_order(loss, way):
     options = WAYS[way]
@@ -104,6 +104,7 @@ def scaled_fits(fit, weight, powers):
     return [fit(np.ldexp(weight, power)) for power in powers]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("learner", ["stump", "additive", "tree", "network"])
 @pytest.mark.parametrize("loss", ["half_squared", "absolute", "softmax"])
 def test_the_unit_of_weights_does_not_change_a_bit(loss, learner):
@@ -166,6 +167,7 @@ def test_weights_that_vanish_beside_others_are_0():
         np.testing.assert_array_equal(a.predict(X), b.predict(X))
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("learner", ["stump", "tree"])
 @pytest.mark.parametrize("loss", ["half_squared", "absolute", "huber"])
 @pytest.mark.parametrize("make", [WorstGroup, CVaR])

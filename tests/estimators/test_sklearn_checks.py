@@ -1,7 +1,5 @@
 """scikit-learn's own checks over a covering choice of parameters; none is skipped here.
 
-pytestmark = pytest.mark.one_in(2)  # the others: make test-slow
-
 Two may fail: the check of several outputs gives Poisson negative targets, whatever the tags say; that of
 class weights wants learners that refuse leaves of little weight, which stumps do not.
 
@@ -137,7 +135,7 @@ def expected_failures(estimator):
     return {}
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(5)
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
 def test_check(estimator, check):
     check(estimator)

@@ -304,6 +304,7 @@ def test_frames_with_categories():
     np.testing.assert_array_equal(model.predict(unknown), model.predict(missing))
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("n", [1, 2, 9, 12, 19, 20])
 @pytest.mark.parametrize("loss", ["half_squared", "absolute", "huber"])
 def test_few_rows(n, loss):

@@ -389,6 +389,7 @@ def test_a_certificate_tells_a_stall_from_the_optimum():
         assert model.diagnose().rules == set(), algorithm
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("algorithm", ["naive", "repeated", "residual"])
 @pytest.mark.parametrize("learner", ["stump", "additive", DecisionTreeRegressor(max_depth=3, random_state=0)])
 def test_auto_is_not_warned_of_on_easy_data(algorithm, learner):

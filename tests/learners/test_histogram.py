@@ -297,7 +297,7 @@ def test_ridge_gradients_come_from_the_pair_table(rng, monkeypatch):
     slow = SlowStumps(X, space, fast.mapper, STUMPS[0].kind)
     for algorithm in ("residual", "dual_averaging"):
         runs = [
-            boost(objective, H, algorithm=algorithm, step="inverse_sqrt", n_rounds=25, output="last")
+            boost(objective, H, algorithm=algorithm, step="inverse_sqrt", n_rounds=12, output="last")
             for H in (fast, slow)
         ]
         a, b = (run.history["objective"] for run in runs)

@@ -356,6 +356,7 @@ def test_hypotheses_are_small(rng):
     assert len(pickle.dumps(h)) < 2000
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_regression(algorithm, rng):
     X = rng.normal(size=(300, 4)) * [1.0, 100.0, 0.01, 1.0]
@@ -367,6 +368,7 @@ def test_regression(algorithm, rng):
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("loss", ["softmax", "multiclass_hinge"])
 def test_classification(loss, algorithm, rng):

@@ -74,6 +74,7 @@ def points(bound, rng):
     return out
 
 
+@pytest.mark.one_in(2)
 def test_subgradient_inequality(bound, rng):
     for F in points(bound, rng):
         value, G = bound.evaluate(F)

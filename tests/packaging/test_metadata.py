@@ -4,6 +4,7 @@ import ast
 import re
 import sys
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,7 @@ def packages(requirements):
     return set(re.findall(r"(?:^| )([\w-]+)", text)) | set(re.findall(r"\bdistributed\b", text))
 
 
+@cache
 def imported(part="**"):
     """Third-party modules that the code imports, at the top of a file or inside a function."""
     found = set()

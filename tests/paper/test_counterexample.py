@@ -112,6 +112,7 @@ def test_largest_residual(slopes):
     assert max(algorithm.norms) == pytest.approx(np.sqrt(2), abs=1e-9)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("slopes", [(2.0, 0.9), (2.0, 1.0)])
 @pytest.mark.parametrize("T", [100, 1000, 5000])
 def test_theorem_b(slopes, T):

@@ -96,6 +96,7 @@ def test_kept():
 # Theorem N: points with a hypothesis each, R = mean of a_i |f_i|
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("steep", [1, 2, 5])
 @pytest.mark.parametrize("decay", [0.5, 0.7, 0.9])
 def test_theorem_n(decay, steep):
@@ -113,7 +114,7 @@ def test_the_example_of_the_issue():
     """R = ½(5|f₁| + |f₂|): decay 0.7 repeats the failure of naive; the paper and `until` do not."""
     assert bounds.starvation_ratio(0.7) == pytest.approx(10 / 3)
     runs = {
-        algorithm: counterexample.run(algorithm, 3000, slopes=(5.0, 1.0))
+        algorithm: counterexample.run(algorithm, 1500, slopes=(5.0, 1.0))
         for algorithm in (Residual(0.0), Residual(0.7), Residual(0.7, until=100), Residual())
     }
     moved = {algorithm: bool(np.any(done.points[:, 1] != 1.0)) for algorithm, done in runs.items()}
@@ -121,7 +122,7 @@ def test_the_example_of_the_issue():
     best = [done.objective.min() for done in runs.values()]
     assert min(best[:2]) >= 0.5
     assert max(best[2:]) < 0.05
-    covered = counterexample.run("error_feedback", 3000, slopes=(5.0, 1.0), step="auto")
+    covered = counterexample.run("error_feedback", 1500, slopes=(5.0, 1.0), step="auto")
     assert covered.objective.min() < 0.05
 
 

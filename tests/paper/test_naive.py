@@ -18,6 +18,7 @@ def gaps(trace):
     return trace.R - trace.problem.minimum
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("l2", [0.0, 0.5])
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("hypotheses", SETS)
@@ -47,6 +48,7 @@ def test_line_search_finds_the_step_of_theorem_i(hypotheses):
     assert np.allclose(o.eta, 0.5, rtol=1e-5)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("step", [Constant(1 / 0.7), LineSearch()], ids=["constant", "line_search"])
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("hypotheses", ["full_span", "low_rank", "stumps"])
@@ -72,6 +74,7 @@ def test_theorem_i_prime(seed):
     assert_below(measured, bounds.theorem_i_prime_a_priori(o.t, o.edge, o.d[:-1], Lambda, o.eta).curve)
 
 
+@pytest.mark.one_in(2)
 def test_theorem_j(convex):
     """Not smooth: a bound whose last term does not vanish, and valid certificates all the same."""
     o = run(convex, Naive(), InverseSqrt(), T)

@@ -18,7 +18,7 @@ from tests.paper import more_bounds
 from tests.paper.problems import make, uniform_edge
 from tests.paper.traces import assert_below, certificate_c1, certificate_c2, run, squares
 
-pytestmark = pytest.mark.one_in(2)  # the others: make test-slow
+pytestmark = pytest.mark.one_in(3)  # the others: make test-slow
 
 T = 25
 

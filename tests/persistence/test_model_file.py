@@ -487,46 +487,64 @@ def test_an_old_file_survives_a_failure(tmp_path, monkeypatch):
         assert [p.name for p in tmp_path.iterdir()] == ["m"]
 
 
-def test_a_full_disk(tmp_path):
+#: Saves with a limit to the size of files, as a full disk has, and in a folder that is closed to the process,
+#: which gives up the rights of root where it has them; prints the errors.
+FAILING = """
+import os, resource, signal, sys, convexboost
+
+full, closed = sys.argv[1:]
+model = convexboost.load(full)
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+_, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+def attempt(path):
+    try:
+        model.save(path)
+    except OSError as error:
+        print(type(error).__name__)
+    else:
+        print("saved")
+
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, most))
+attempt(full)
+resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+if os.geteuid() == 0:
+    os.seteuid(65534)
+attempt(closed)
+"""
+
+
+@pytest.fixture(scope="module")
+def failing():
+    """Return what came of a full disk and of a closed folder: the error, and whether all is as it was."""
+    with tempfile.TemporaryDirectory() as name:  # that of pytest is closed to other users
+        Path(name).chmod(0o755)
+        folders = [Path(name) / kind for kind in ("full", "closed")]
+        for folder in folders:
+            folder.mkdir()
+            small()[0].save(folder / "m")
+        before = [(folder / "m").read_bytes() for folder in folders]
+        folders[1].chmod(0o555)
+        command = [sys.executable, "-c", FAILING, *(folder / "m" for folder in folders)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        folders[1].chmod(0o755)
+        assert done.returncode == 0, done.stderr
+        names = [[path.name for path in folder.iterdir()] for folder in folders]
+        after = [(folder / "m").read_bytes() for folder in folders]
+        kept = [these == ["m"] and old == new for these, old, new in zip(names, before, after, strict=True)]
+        return dict(zip(("full", "closed"), zip(done.stdout.split(), kept, strict=True), strict=True))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="limits of POSIX")
+def test_a_full_disk(failing):
     """Limit the size of files, as a full disk does, in another process."""
-    path = tmp_path / "m"
-    small()[0].save(path)
-    before = path.read_bytes()
-    code = (
-        "import resource, signal, sys, convexboost\n"
-        "model = convexboost.load(sys.argv[1])\n"
-        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
-        "model.save(sys.argv[1])\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, check=False)
-    assert done.returncode != 0
-    assert "OSError" in done.stderr
-    assert path.read_bytes() == before
-    assert [p.name for p in tmp_path.iterdir()] == ["m"]
+    assert failing["full"] == ("OSError", True)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
-def test_a_read_only_folder():
+def test_a_read_only_folder(failing):
     """In another process, which gives up the rights of root where it has them."""
-    code = (
-        "import os, sys, convexboost\n"
-        "model = convexboost.load(sys.argv[1])\n"
-        "if os.geteuid() == 0:\n"
-        "    os.seteuid(65534)\n"
-        "model.save(sys.argv[1])\n"
-    )
-    with tempfile.TemporaryDirectory() as name:  # that of pytest is closed to other users
-        folder = Path(name)
-        path = folder / "m"
-        small()[0].save(path)
-        before = path.read_bytes()
-        folder.chmod(0o555)
-        done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, check=False)
-        folder.chmod(0o755)
-        assert "PermissionError" in done.stderr.splitlines()[-1]
-        assert path.read_bytes() == before
-        assert [p.name for p in folder.iterdir()] == ["m"]
+    assert failing["closed"] == ("PermissionError", True)
 
 
 def test_a_folder_that_does_not_exist(tmp_path):

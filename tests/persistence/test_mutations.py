@@ -90,7 +90,7 @@ def peak_of(path):
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("name", ["stump", "tree"])
+@pytest.mark.parametrize("name", ["stump", pytest.param("tree", marks=pytest.mark.slow)])
 def test_memory_of_an_undamaged_file(name, tmp_path):
     """Many small trees are the worst case: each is a Python object with several arrays."""
     model, _ = fitted("half_squared", name, "plain", 60, 3000)
@@ -100,7 +100,7 @@ def test_memory_of_an_undamaged_file(name, tmp_path):
 
 
 def test_damaged_files(folder):
-    check(0, 200, folder)
+    check(0, 100, folder)
 
 
 @pytest.mark.slow

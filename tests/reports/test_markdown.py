@@ -4,6 +4,7 @@ import csv
 import re
 
 import numpy as np
+import pytest
 
 from convexboost.reports import figures
 from convexboost.reports.markdown import MOST_POINTS, thinned, write_markdown
@@ -11,8 +12,13 @@ from convexboost.reports.markdown import MOST_POINTS, thinned, write_markdown
 from .pages import MEAN, REPORT, T
 
 
-def test_everything_is_there(tmp_path):
-    path = write_markdown(REPORT.sections, tmp_path / "new", {"command": "`the command`"})
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("markdown") / "new"
+    return write_markdown(REPORT.sections, folder, {"command": "`the command`"})
+
+
+def test_everything_is_there(path):
     words = path.read_text()
     for section in REPORT.sections:
         assert f"{'#' * section.level} {section.title}\n" in words
@@ -28,9 +34,8 @@ def test_everything_is_there(tmp_path):
     assert words.endswith("- command: `the command`\n")
 
 
-def test_a_table_has_as_many_cells_in_every_row(tmp_path):
-    words = write_markdown(REPORT.sections, tmp_path, {}).read_text()
-    rows = [line for line in words.splitlines() if line.startswith("| ")]
+def test_a_table_has_as_many_cells_in_every_row(path):
+    rows = [line for line in path.read_text().splitlines() if line.startswith("| ")]
     assert len(rows) > 2
     assert len({row.replace("\\|", "").count("|") for row in rows}) == 1
 

@@ -15,6 +15,7 @@ from convexboost.core.hypotheses import Direction, Move
 from convexboost.core.protocols import Constants, PreparedInputs, Ray
 from convexboost.core.space import Array
 from convexboost.core.sums import ExactSum
+from convexboost.core.text import brief_array
 from convexboost.core.tolerances import BLOCK
 from convexboost.kernels import parallel
 from convexboost.kernels.lookup import add_lookup
@@ -34,6 +35,9 @@ class Snapshot(NamedTuple):
     F: Array
     moves: list[Move]  #: from the start to F, where a ridge term needs them
     loss: float | None = None  #: R[F] without the ridge term: another evaluation may round differently
+
+    def __repr__(self) -> str:
+        return f"Snapshot(F={brief_array(self.F)}, {len(self.moves)} moves, loss={self.loss!r})"
 
 
 class LocalScores:

@@ -290,6 +290,7 @@ def bare(tmp_path_factory):
             raise OSError(f"could not download {title}")
 
         patch.setattr(_files, "_fetch", refuse)
+        patch.setattr(_files, "PAUSE", 0.0)  # between attempts
         planning._data.cache_clear()
         study = planning.study(quick=True)
         outcome = study.run(tmp_path_factory.mktemp("planning"))
