@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from numba import njit
-from numba.core.caching import IndexDataCacheFile
+from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.event import Event, Listener, register
+from numba.core.runtime.nrt import rtsys
 
 #: What a user reads who waits for a first fit.
 NOTICE = "convexboost: compiling kernels for the first fit on this machine (about 10 s, once)"
@@ -49,6 +50,25 @@ class _Signatures(IndexDataCacheFile):
             return {}
 
 
+class _Kernels(FunctionCache):
+    """The kernels that are on disk.
+
+    Numba prepares its compiler before it loads one, with all functions that it knows: a third of the seconds
+    of a first fit, and 30 MiB.  What is compiled already needs at most its runtime, where arrays are made.
+    """
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        with self._guard_against_spurious_io_errors():
+            key = self._index_key(sig, target_context.codegen())  # type: ignore[no-untyped-call]
+            found = self._cache_file.load(key) if self._enabled else None  # type: ignore[no-untyped-call]
+            if found is None:
+                return None
+            (_, _, (machine_code, _)), *_ = found
+            if b"NRT_" in machine_code:  # a symbol of the runtime
+                rtsys.initialize(target_context)
+            return self._impl.rebuild(target_context, found)
+
+
 @cache
 def _stamp() -> tuple[float, int]:
     """Return the date and size of all files that kernels import: Numba looks at their own file only."""
@@ -68,6 +88,7 @@ def kernel(function: Any = None, allocates: bool = True, **options: Any) -> Any:
     with suppress(AttributeError):  # NUMBA_DISABLE_JIT=1: nothing is compiled
         file = compiled._cache._cache_file
         file.__class__, file._source_stamp = _Signatures, (file._source_stamp, _stamp())
+        compiled._cache.__class__ = _Kernels
     return compiled
 
 
