@@ -12,7 +12,6 @@ import numpy as np
 from numba import config, types
 from numba.core import cgutils
 from numba.extending import intrinsic
-from numba.np.arrayobj import populate_array
 
 
 def _reinterpreter(given: Any, wanted: Any, plain: Any) -> Any:
@@ -36,6 +35,8 @@ def _local(dtype: Any, *sizes: Any) -> Any:
     array, shape = types.Array(dtype.dtype, len(sizes), "C"), [size.literal_value for size in sizes]
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        from numba.np.arrayobj import populate_array  # what is compiled already does not need it
+
         word, made = context.get_data_type(array.dtype), context.make_array(array)(context, builder)
         itemsize = context.get_abi_sizeof(word)
         strides = [itemsize * math.prod(shape[i + 1 :]) for i in range(len(shape))]

@@ -12,7 +12,6 @@ from typing import Any
 import joblib
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.metrics import get_scorer_names
 
 from convexboost.boosting.options import Options
 from convexboost.core.numbers import is_number, is_positive, is_whole
@@ -141,7 +140,7 @@ class EstimatorParameters(NamedParts, BaseEstimator):
         early = self._is_auto("early_stopping") or flag("early_stopping")
         need("early_stopping", early, "'auto', True or False")
         scoring = self._is_named("scoring", "loss") or self.scoring is None or callable(self.scoring)
-        scoring = scoring or (isinstance(self.scoring, str) and self.scoring in get_scorer_names())
+        scoring = scoring or (isinstance(self.scoring, str) and _names_scorer(self.scoring))
         wanted = "'loss', a name from sklearn.metrics.get_scorer_names(), a callable or None"
         need("scoring", scoring, wanted)
         need("certificate", flag("certificate"), "True or False")
@@ -263,3 +262,9 @@ class EstimatorParameters(NamedParts, BaseEstimator):
 
 def _lies_in(value: Any, low: float, high: float = math.inf) -> bool:
     return is_number(value) and bool(low <= value <= high)
+
+
+def _names_scorer(name: str) -> bool:
+    from sklearn.metrics import get_scorer_names  # slow to import, and seldom needed
+
+    return name in get_scorer_names()

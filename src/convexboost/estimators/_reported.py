@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from convexboost.boosting.training import Stop
-from convexboost.estimators import _report_features as features
-from convexboost.estimators import _report_rows as rows
 from convexboost.estimators._frames import naming, unmasked
 from convexboost.estimators._input import EstimatorInput, check_weight, n_rows
-from convexboost.estimators._measures import Measured
 from convexboost.reports.content import Block, Facts, Line, LineFigure, Report, Section, Table, Text
 from convexboost.reports.environment import environment, now
 from convexboost.reports.page import write_alone
+
+if TYPE_CHECKING:
+    from convexboost.estimators._measures import Measured
 
 MOST_COLUMNS = 40  #: of the table of columns
 #: What training measures of the iterate of a round, and how a page calls it.
@@ -56,6 +56,10 @@ class ReportedModel(EstimatorInput):
             Their queries, for a ranker.
 
         """
+        # They import sklearn.metrics and model_selection, which no fit needs.
+        from convexboost.estimators import _report_features as features
+        from convexboost.estimators import _report_rows as rows
+
         check_is_fitted(self)
         if find_spec("plotly") is None:
             raise ImportError("`report` needs plotly: pip install 'convexboost[plot]'")
@@ -86,6 +90,8 @@ class ReportedModel(EstimatorInput):
 
     def _rows_to_report(self, X: Any, y: Any, sample_weight: Any, qid: Any) -> Measured | None:
         """Check the rows before any work."""
+        from convexboost.estimators._measures import Measured
+
         for name, value in (("y", y), ("sample_weight", sample_weight), ("qid", qid)):
             if value is not None and X is None:
                 raise ValueError(f"`{name}` would be ignored: `X` is missing")

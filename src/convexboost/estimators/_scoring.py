@@ -13,7 +13,6 @@ from typing import Any, cast
 
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
-from sklearn.metrics import check_scoring
 
 from convexboost.boosting.member import Problem
 from convexboost.core.model import AdditiveModel
@@ -123,6 +122,8 @@ def pooled_scores(problems: Sequence[Problem]) -> Array:
 
 
 def _scorer(model: Any) -> Any:
+    from sklearn.metrics import check_scoring  # slow to import, and seldom needed
+
     try:
         return check_scoring(model, model.scoring)
     except ValueError as error:  # a metric, say, where a scorer is needed

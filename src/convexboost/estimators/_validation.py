@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import train_test_split
 
 from convexboost.core.communicator import ALONE, Communicator, distinct
 from convexboost.core.space import Array, FunctionSpace, as_columns
@@ -135,6 +134,8 @@ def _amounts(n: int, weight: Array | None, communicator: Communicator) -> NDArra
 
 def held_out_rows(n_rows: int, fraction: float, classes: Any, rng: Any) -> tuple[Any, Any]:
     """Return the rows to keep and to hold out, stratified for classes where there are enough of each."""
+    from sklearn.model_selection import train_test_split  # slow to import, and seldom needed
+
     n_held = int(np.ceil(fraction * n_rows))
     if n_held >= n_rows:
         raise ValueError(

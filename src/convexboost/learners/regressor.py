@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.multioutput import MultiOutputRegressor
 from sklearn.utils import get_tags
 
 from convexboost.core.space import Array
@@ -33,6 +32,8 @@ class RegressorSet(EstimatorSet):
         estimator = seeded(clone(self.estimator), rng)
         single = values.shape[1] == 1
         if not single and not get_tags(estimator).target_tags.multi_output:
+            from sklearn.multioutput import MultiOutputRegressor  # slow to import, and seldom needed
+
             estimator = MultiOutputRegressor(estimator)
         return Regression(
             fit_weighted(estimator, self.inputs.X, values.ravel() if single else values, self.space)
