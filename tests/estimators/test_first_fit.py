@@ -47,3 +47,29 @@ def test_few_functions_are_compiled(tmp_path, estimator, most):
     assert int(by_import) == 0
     assert not twice
     assert int(in_all) <= most
+
+
+#: Fits with the shortcuts that reach into Numba, or without, and prints a prediction.
+SHORTCUTS = """
+import sys
+import numba, numpy as np
+if sys.argv[1] == "newer":
+    numba.version_info = numba.version_info._replace(short=(99, 0))
+from convexboost import ConvexBoostRegressor
+from convexboost.core import compiling
+X = np.random.default_rng(0).normal(size=(60, 2))
+model = ConvexBoostRegressor(random_state=0).fit(X, X[:, 0])
+print(compiling.HAS_SHORTCUTS, model.predict(X[:1])[0].hex())
+"""
+
+
+@pytest.mark.slow
+def test_a_newer_numba_compiles_in_its_own_way(tmp_path):
+    """The same model, from new kernels and from those on disk."""
+    found = []
+    for numba in ("known", "newer"):
+        environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / numba), "NUMBA_DISABLE_JIT": "0"}
+        command = [sys.executable, "-c", SHORTCUTS, numba]
+        found += [subprocess.check_output(command, env=environment, text=True).split() for _ in range(2)]
+    assert [shortcuts for shortcuts, _ in found] == ["True", "True", "False", "False"]
+    assert len({prediction for _, prediction in found}) == 1
