@@ -210,7 +210,9 @@ class RowCodes:
             branches = Branches(tree.feature, tree.child, tree.masks, tree.leaf_of_node)
 
             def task(start: int, stop: int) -> None:
-                descend(self.codes, branches, start, stop, out)
+                order, spare = np.empty((2, stop - start), np.int32)
+                ends = np.empty((len(tree.feature), 2), np.int64)
+                descend(self.codes[start:stop], branches, order, spare, ends, out[start:stop])
 
             parallel.run(task, len(self), 20.0 * len(self), self.n_threads)
             self._last = (tree.masks, out)
