@@ -207,7 +207,7 @@ class FunctionSpace:
 
     @cached_property
     def parts_of_all(self) -> NDArray[np.int64]:
-        """Return the weights in whole numbers, in 1/PARTS of them all: rounded, but fine enough for shares."""
+        """Return the weights in whole numbers, in 1/PARTS of them all, rounded."""
         return np.rint(self.weight * PARTS).astype(np.int64)
 
     @cached_property

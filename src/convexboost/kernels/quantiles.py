@@ -111,10 +111,10 @@ def _select_here(residuals, units, leaf, wanted, out):
         for c in range(n_leaves):
             place[c] = ends[c]
         for i in range(index(n)):
-            c = index(leaf[i])
-            at = index(place[c])
+            own = index(leaf[i])
+            at = index(place[own])
             values[at], weights[at] = residuals[i, k], units[i]
-            place[c] += 1
+            place[own] += 1
         for c in range(n_leaves):
             if ends[c + 1] > ends[c] and wanted[c] > 0:
                 out[c, k] = _select(values, weights, ends[c], ends[c + 1], wanted[c])
