@@ -70,21 +70,19 @@ def part_rows(column, order, spare, begin, end, mask):
 
 
 @kernel(allocates=False)
-def descend(codes, branches, order, spare, ends, out):
-    """out[n] = number of the leaf of row n in one tree.
+def descend(columns, branches, order, spare, ends, out):
+    """out[n] = number of the leaf of row n in one tree, for the rows in `order`.
 
-    Node by node: order[ends[i, 0] : ends[i, 1]] are the rows of node i.  All three are overwritten.
+    Node by node: order[ends[i, 0] : ends[i, 1]] become the rows of node i.
     """
-    for n in range(index(len(out))):
-        order[n] = n
-    ends[0, 0], ends[0, 1] = 0, len(out)
+    ends[0, 0], ends[0, 1] = 0, len(order)
     for node in range(len(ends)):
         begin, end, feature = ends[node, 0], ends[node, 1], branches.feature[node]
         if feature < 0:
             for i in range(index(begin), index(end)):
                 out[index(order[i])] = branches.leaf_of_node[node]
         else:
-            middle = begin + part_rows(codes[:, feature], order, spare, begin, end, branches.masks[node])
+            middle = begin + part_rows(columns[feature], order, spare, begin, end, branches.masks[node])
             for i in range(index(middle), index(end)):
                 order[i] = spare[i - index(middle - begin)]
             child = branches.child[node]
