@@ -305,7 +305,8 @@ def test_growing_in_one_go_or_with_pauses(binned, n_outputs):
     for number, part in enumerate(parts):
         leaf[part] = number
     feature, child = nodes[:, [FEATURE, CHILD]].T.astype(np.int32)
-    descend(codes, Branches(feature, child, masks, leaf_of_node), 0, n, again)
+    rows, ends = np.arange(n, dtype=np.int32), np.empty((len(feature), 2), np.int64)
+    descend(columns, Branches(feature, child, masks, leaf_of_node), rows, np.empty_like(rows), ends, again)
     np.testing.assert_array_equal(leaf, again)
     for i in range(n):
         node = 0

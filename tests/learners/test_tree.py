@@ -108,7 +108,7 @@ def test_same_tree_as_the_slow_grower(settings, n_outputs):
             np.uint8
         )
         codes = np.vstack([H.inputs.codes, codes])
-        leaves = _tree_function.RowCodes(codes).leaves(tree)
+        leaves = _tree_function.RowCodes.of(np.ascontiguousarray(codes.T), 1).leaves(tree)
         slow_leaves = [reference.tree_leaf(root, row) for row in codes]
         numbers = {id(leaf): i for i, leaf in enumerate({id(x): x for x in slow_leaves}.values())}
         pairs = set(zip(leaves.tolist(), [numbers[id(x)] for x in slow_leaves], strict=True))

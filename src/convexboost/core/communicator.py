@@ -62,7 +62,7 @@ class Communicator(ABC):
 
     def largest(self, number: float) -> float:
         """Return the largest of the ranks' numbers, to all."""
-        return max(self.gather(float(number)))
+        return float(number) if self.size == 1 else max(self.gather(float(number)))
 
     def any(self, fact: Any) -> bool:
         """Return whether something is true on some rank, to all."""

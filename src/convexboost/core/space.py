@@ -25,6 +25,9 @@ REMAINDER = 1e-3
 #: The most units that all weights are counted in.
 MOST_COUNTS = 2.0**30
 
+#: Weights that are only compared are counted in this part of them all.
+PARTS = 2.0**60
+
 #: Weights are kept between 2^±WEIGHT_BITS as a rule: neither a sum nor a product of two can overflow.
 WEIGHT_BITS = 400
 #: A weight this much smaller than the largest is 0: its share could not be told from 0.
@@ -201,6 +204,16 @@ class FunctionSpace:
         if shares.counted:
             return shares.spread(self.n_samples), 1.0 / shares.over
         return whole(self.weight, self.communicator)
+
+    @cached_property
+    def parts_of_all(self) -> NDArray[np.int64]:
+        """Return the weights in whole numbers, in 1/PARTS of them all, rounded."""
+        return np.rint(self.weight * PARTS).astype(np.int64)
+
+    @cached_property
+    def uncounted(self) -> FunctionSpace:
+        """Return the same space, whose sums take the weights as they are even where they could be counted."""
+        return replace(self, given=Shares(self.weight, False, 1))
 
     @cached_property
     def counts(self) -> tuple[Array, float] | None:

@@ -49,15 +49,45 @@ def _walk(codes, begin, size, root, branches, at, active):
         n_active = kept
 
 
+@part
+def part_rows(column, order, spare, begin, end, mask):
+    """Move the rows that go left to order[begin:] and the others to spare[begin:]; return how many go left.
+
+    `column` holds the codes of one feature: neighbouring rows share lines of the cache.
+    """
+    goes_left = local_array(256, np.uint8)
+    for b in range(256):
+        goes_left[b] = mask[b >> 6] >> index(b & 63) & ONE
+    left, right = index(begin), index(begin)
+    for i in range(index(begin), index(end)):
+        n = order[i]
+        goes = index(goes_left[column[index(n)]])
+        order[left] = n  # write to both, advance in one: no branch has to be predicted
+        spare[right] = n
+        left += goes
+        right += ONE - goes
+    return np.int64(left) - begin
+
+
 @kernel(allocates=False)
-def descend(codes, branches, start, stop, out):
-    """out[n] = number of the leaf of row n in one tree, for rows start … stop − 1."""
-    at, active, root = local_array(BLOCK, np.int32), local_array(BLOCK, np.int32), np.int32(0)
-    for begin in range(start, stop, BLOCK):
-        size = min(BLOCK, stop - begin)
-        _walk(codes, begin, size, root, branches, at, active)
-        for i in range(index(size)):
-            out[index(begin) + i] = branches.leaf_of_node[index(at[i])]
+def descend(columns, branches, order, spare, ends, out):
+    """out[n] = number of the leaf of row n in one tree, for the rows in `order`.
+
+    Node by node: order[ends[i, 0] : ends[i, 1]] become the rows of node i.
+    """
+    ends[0, 0], ends[0, 1] = 0, len(order)
+    for node in range(len(ends)):
+        begin, end, feature = ends[node, 0], ends[node, 1], branches.feature[node]
+        if feature < 0:
+            for i in range(index(begin), index(end)):
+                out[index(order[i])] = branches.leaf_of_node[node]
+        else:
+            middle = begin + part_rows(columns[feature], order, spare, begin, end, branches.masks[node])
+            for i in range(index(middle), index(end)):
+                order[i] = spare[i - index(middle - begin)]
+            child = branches.child[node]
+            ends[child, 0], ends[child, 1] = begin, middle
+            ends[child + 1, 0], ends[child + 1, 1] = middle, end
 
 
 @kernel(allocates=False)

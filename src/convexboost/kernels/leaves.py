@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from convexboost.core.space import Array, FunctionSpace
 from convexboost.core.sums import CellSums
 from convexboost.kernels import parallel
@@ -23,7 +25,7 @@ def leaf_sums(
     """
     found: list[CellSums] = []
     if bound is None:
-        bound = space.communicator.largest(max(columns.max(initial=0.0), -columns.min(initial=0.0)))
+        bound = space.communicator.largest(np.abs(columns).max(initial=0.0))
 
     def task(start: int, stop: int) -> None:
         rows = slice(start, stop)

@@ -18,6 +18,9 @@ from convexboost.core.compiling import kernel
 DIGIT_BITS, DIGITS = 8, 256
 SIGN = np.uint64(1 << 63)
 
+index = np.uint64
+ZERO, ONE = index(0), index(1)
+
 
 @kernel
 def _select(values, units, low, high, wanted):
@@ -50,9 +53,10 @@ def _select(values, units, low, high, wanted):
 @kernel
 def count_wanted(leaf, units, shares, out):
     """out[l] += Σ share · units of the rows of leaf l, rounded for each row, and how many rows there are."""
-    for i in range(len(leaf)):
-        out[leaf[i], 0] += np.int64(np.rint(shares[i] * units[i]))
-        out[leaf[i], 1] += 1
+    for i in range(index(len(leaf))):
+        c = index(leaf[i])
+        out[c, ZERO] += np.int64(np.rint(shares[i] * units[i]))
+        out[c, ONE] += 1
 
 
 def select(
@@ -98,18 +102,19 @@ def _select_here(residuals, units, leaf, wanted, out):
     """out[l, k] = the smallest value of column k in leaf l with at least wanted[l] units at or below it."""
     n_leaves, n = len(out), len(leaf)
     ends = np.zeros(n_leaves + 1, np.int64)
-    for i in range(n):
-        ends[leaf[i] + 1] += 1
+    for i in range(index(n)):
+        ends[index(leaf[i]) + ONE] += 1
     for c in range(n_leaves):
         ends[c + 1] += ends[c]
     place, values, weights = np.empty(n_leaves, np.int64), np.empty(n), np.empty(n, np.int64)
-    for k in range(residuals.shape[1]):
+    for k in range(index(residuals.shape[1])):
         for c in range(n_leaves):
             place[c] = ends[c]
-        for i in range(n):
-            at = place[leaf[i]]
+        for i in range(index(n)):
+            own = index(leaf[i])
+            at = index(place[own])
             values[at], weights[at] = residuals[i, k], units[i]
-            place[leaf[i]] = at + 1
+            place[own] += 1
         for c in range(n_leaves):
             if ends[c + 1] > ends[c] and wanted[c] > 0:
                 out[c, k] = _select(values, weights, ends[c], ends[c + 1], wanted[c])

@@ -189,15 +189,15 @@ class RowCodes:
     """Any rows, binned; remembers the leaves of the last tree, which are asked for twice in every round."""
 
     codes: NDArray[np.uint8]  #: (n_samples, n_features)
-    n_threads: int = 1
-    columns: NDArray[np.uint8] | None = None  #: the same column by column, for training
+    n_threads: int
+    columns: NDArray[np.uint8]  #: the same column by column
     _last: tuple[Any, NDArray[np.int32]] | None = field(default=None, repr=False)
 
     __repr__ = brief
 
     @classmethod
     def of(cls, columns: NDArray[np.uint8], n_threads: int) -> Self:
-        """Keep the bins of training rows, (n_columns, n_samples), in both orders."""
+        """Keep bins, (n_columns, n_samples), in both orders."""
         return cls(np.ascontiguousarray(columns.T), n_threads, columns)
 
     def __len__(self) -> int:
@@ -210,7 +210,9 @@ class RowCodes:
             branches = Branches(tree.feature, tree.child, tree.masks, tree.leaf_of_node)
 
             def task(start: int, stop: int) -> None:
-                descend(self.codes, branches, start, stop, out)
+                order = np.arange(start, stop, dtype=np.int32)
+                ends = np.empty((len(tree.feature), 2), np.int64)
+                descend(self.columns, branches, order, np.empty_like(order), ends, out)
 
             parallel.run(task, len(self), 20.0 * len(self), self.n_threads)
             self._last = (tree.masks, out)
@@ -291,7 +293,7 @@ class RowMapper(Mapper):
     def prepare(self, X: Any) -> RowCodes:
         """Return the bins of all columns."""
         self.bins.check(X)
-        return replace(self.encode(X, parallel.n_cores()), columns=None)
+        return self.encode(X, parallel.n_cores())
 
     def encode(self, X: Any, n_threads: int) -> RowCodes:
         """Return the bins; a sparse matrix is written out, a byte per number."""
@@ -327,7 +329,6 @@ class RowMapper(Mapper):
         usable = [j for j in range(len(columns)) if j not in replaced]
         usable += range(self.n_columns, self.n_columns + len(statistics))
         if statistics:
-            assert inputs.columns is not None
             inputs = RowCodes.of(np.stack([*inputs.columns, *codes]), n_threads)
         mapper = replace(self, statistics=(*self.statistics, *statistics))
         return mapper, inputs, np.array(usable, np.int64)

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from convexboost.core.space import Array, FunctionSpace, Shares
+from convexboost.core.space import Array, FunctionSpace
 from convexboost.core.sums import total, whole
 from convexboost.core.tolerances import KINK
 from convexboost.kernels import quantiles
 from convexboost.kernels.leaves import leaf_sums
-
-#: Weights are counted in this part of all of them.
-UNITS = 2.0**60
 
 
 def residual_sign(F: Array, y: Array) -> Array:
@@ -31,7 +27,7 @@ def leaf_quantiles(residuals: Array, space: FunctionSpace, leaf: Any, n_leaves: 
     whole numbers, so that neither rows before a leaf nor their order can matter.  With a `q` for each row,
     the smallest value with at least Σ q · weight at or below it.
     """
-    units, shares = np.rint(space.weight * UNITS).astype(np.int64), np.full(len(leaf), q, float)
+    units, shares = space.parts_of_all, np.full(len(leaf), q, float)
     # Less by the rounding of all rows, so that a row of weight 2 is the row twice.
     wanted = np.zeros((n_leaves, 2), np.int64)
     quantiles.count_wanted(leaf, units, shares, wanted)
@@ -42,8 +38,7 @@ def leaf_quantiles(residuals: Array, space: FunctionSpace, leaf: Any, n_leaves: 
 
 def leaf_means(columns: Array, space: FunctionSpace, leaf: Any, n_leaves: int) -> Array:
     """Return the weighted mean of the rows of each leaf, 0 where it has none."""
-    weighted = replace(space, given=Shares(space.weight, False, 1))
-    sums = leaf_sums(columns, weighted, leaf, n_leaves)
+    sums = leaf_sums(columns, space.uncounted, leaf, n_leaves)
     return sums[:, 1:] / np.maximum(sums[:, :1], 1e-300)
 
 

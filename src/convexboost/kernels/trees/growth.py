@@ -4,42 +4,21 @@ from typing import Any
 
 import numpy as np
 
-from convexboost.core.bits import local_array
 from convexboost.core.compiling import kernel, part
 from convexboost.core.tolerances import BETTER
+from convexboost.kernels.descent import part_rows
 from convexboost.kernels.trees.data import BEGIN, CHILD, DEPTH, END, FEATURE, SLOT, SPLIT
 from convexboost.kernels.trees.few_rows import copy_values
 from convexboost.kernels.trees.histograms import add_histogram, add_up, clear, subtract
 from convexboost.kernels.trees.splits import Place, find_split
 
 index = np.uint64
-ONE = index(1)
-
-
-@part
-def _partition(column, order, spare, begin, end, mask):
-    """Move the rows that go left to order[begin:] and the others to spare[begin:]; return how many go left.
-
-    `column` holds the codes of one feature: neighbouring rows share lines of the cache.
-    """
-    goes_left = local_array(256, np.uint8)
-    for b in range(256):
-        goes_left[b] = mask[b >> 6] >> index(b & 63) & ONE
-    left, right = index(begin), index(begin)
-    for i in range(index(begin), index(end)):
-        n = order[i]
-        goes = index(goes_left[column[index(n)]])
-        order[left] = n  # write to both, advance in one: no branch has to be predicted
-        spare[right] = n
-        left += goes
-        right += ONE - goes
-    return np.int64(left) - begin
 
 
 @kernel(allocates=False)
 def partition(column, rows, begin, end, mask):
-    """Do what `_partition` does, for a thread."""
-    return _partition(column, rows.order, rows.spare, begin, end, mask)
+    """Do what `part_rows` does, for a thread."""
+    return part_rows(column, rows.order, rows.spare, begin, end, mask)
 
 
 def divide(
@@ -119,7 +98,7 @@ def grow(features, rows, nodes, room, rules, n_nodes, new):
         if end - begin > rules.max_rows:
             return n_nodes, best
         feature = features.numbers[numbers[best, SPLIT]]
-        middle = begin + _partition(columns[feature], order, spare, begin, end, masks[best])
+        middle = begin + part_rows(columns[feature], order, spare, begin, end, masks[best])
         for i in range(index(end - middle)):
             order[index(middle) + i] = spare[index(begin) + i]
         new = _divide(numbers, best, n_nodes, middle, feature, few, middle - begin <= end - middle)
@@ -137,8 +116,8 @@ def read_tree(numbers, order, feature, child, leaf_of_node, leaf):
     for node in range(len(feature)):
         feature[node], child[node] = numbers[node, FEATURE], numbers[node, CHILD]
         if feature[node] < 0:
-            for i in range(numbers[node, BEGIN], numbers[node, END]):
-                leaf[order[index(i)]] = n_leaves
+            for i in range(index(numbers[node, BEGIN]), index(numbers[node, END])):
+                leaf[index(order[i])] = n_leaves
             n_leaves += 1
         leaf_of_node[node] = n_leaves - 1
     return n_leaves
