@@ -17,6 +17,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from convexboost.core.levels import places
+
 T = TypeVar("T")
 
 #: An array is sent to everybody if that takes at most this many bytes; else each rank adds up a slice of it.
@@ -102,6 +104,9 @@ def distinct(
 ) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """Return the different values, or rows, that all ranks have, sorted, and the number of each one here."""
     axis = None if values.ndim == 1 else 0
+    if values.ndim == 1 and values.dtype.kind == "f":  # numbers alone are sorted faster
+        found = np.unique(np.concatenate(communicator.gather(np.unique(values))))
+        return found, places(found[~np.isnan(found)], values)
     found, number = np.unique(values, axis=axis, return_inverse=True)
     if communicator.size > 1:
         found = np.unique(np.concatenate(communicator.gather(found)), axis=axis)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from convexboost.core.cached import cached_property
 from convexboost.core.communicator import Communicator
 from convexboost.core.gradients import Gradient
+from convexboost.core.levels import places
 from convexboost.core.plain import Plain, ends_of, joined
 from convexboost.core.protocols import Mapper
 from convexboost.core.space import Array, FunctionSpace
@@ -79,12 +80,8 @@ class Column:
             return BinMapper([self], np.zeros(1, bool)).encode(np.ascontiguousarray(values)[:, None])[0]
         assert self.categories is not None
         assert self.category_codes is not None
-        if len(self.categories) == 0:
-            return np.full(len(values), self.n_bins, np.uint8)
-        index = np.minimum(self.categories.searchsorted(values), len(self.categories) - 1)
-        codes = self.category_codes[index]
-        codes[self.categories[index] != values] = self.n_bins
-        return codes
+        codes = np.append(self.category_codes, self.n_bins).astype(np.uint8)
+        return codes[places(self.categories, values)]
 
     def search(self, table: Array) -> tuple[Array, Array]:
         """Return cuts, and the rows of a table over the bins in their order: a category lies between two."""

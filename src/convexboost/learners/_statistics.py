@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from convexboost.core.cached import cached_property
 from convexboost.core.communicator import distinct
+from convexboost.core.levels import places
 from convexboost.core.space import Array, FunctionSpace
 from convexboost.core.text import brief
 from convexboost.kernels.hashing import fingerprints, fingerprints_of_groups, scramble
@@ -68,10 +69,7 @@ class LevelStatistic:
 
     def encode(self, values: Array) -> Codes:
         """Return the bin of each value of the column."""
-        n_levels = len(self.levels)
-        index = np.searchsorted(self.levels, values)
-        known = self.levels[index.clip(max=n_levels - 1)] == values
-        return self._codes[np.where(known, index, n_levels + np.isnan(values))]
+        return self._codes[places(self.levels, values) + np.isnan(values)]
 
 
 @dataclass(frozen=True)
