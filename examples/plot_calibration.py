@@ -64,8 +64,9 @@ for name, model in models.items():
 
 # %%
 # The accuracy hardly differs; the probabilities do.  On the diagonal they are what they
-# say; flatter is too sure.  Where a check on your own data finds that they are off,
-# scikit-learn's ``CalibratedClassifierCV`` takes these models, too.
+# say; flatter is too sure, and steeper too careful, as the default is a little.  Where
+# a check on your own data finds that they are off, scikit-learn's
+# ``CalibratedClassifierCV`` takes these models, too.
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(9.5, 4.4), layout="constrained")
 left.plot([0, 100], [0, 100], color="0.4", lw=1, ls=":")

@@ -29,7 +29,7 @@ X, y = iris.data[:, 2:], iris.target
 # Two losses, the same learner
 # ----------------------------
 # Small networks give smooth borders.  Accuracy is measured on rows that were not
-# trained on, in five folds.
+# trained on, in three folds.
 
 models = {
     "softmax": ConvexBoostClassifier("softmax", "network", random_state=0),
