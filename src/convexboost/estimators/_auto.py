@@ -55,6 +55,7 @@ def settle(
         validation_decides=not model._never_stops,
         random_state=data.seed,
     )
+    of_members = _with_step(options, model, learner, loss, objective, of_members=True)
     options = _with_step(options, model, learner, loss, objective)
     envelope = _envelope(model, learner, objective, options)
     return Settled(
@@ -69,7 +70,7 @@ def settle(
             model._is_auto("early_stopping") and given.X_val is None and not model._why_no_folds(loss)
         ),
         ensemble_options=replace(
-            options, n_rounds=rounds(model, validated=True), n_iter_no_change=model.n_iter_no_change
+            of_members, n_rounds=rounds(model, validated=True), n_iter_no_change=model.n_iter_no_change
         ),
     )
 
@@ -101,7 +102,12 @@ def _algorithm(model: EstimatorInput, learner: Learner) -> Any:
 
 
 def _with_step(
-    options: Options, model: EstimatorInput, learner: Learner, loss: Loss, objective: Objective
+    options: Options,
+    model: EstimatorInput,
+    learner: Learner,
+    loss: Loss,
+    objective: Objective,
+    of_members: bool = False,
 ) -> Options:
     """Set the step, at the learning rate where there is one."""
     reweights = loss.reweights and objective.constants.minimum is not None
@@ -110,7 +116,8 @@ def _with_step(
     if auto and has_rate:
         spec = "polyak" if reweights else "refit"
     elif auto and options.algorithm.adds_one_hypothesis:
-        spec = learner.auto.reweighting_step if reweights else learner.auto.step
+        longer = learner.auto.step_of_members if of_members else None
+        spec = learner.auto.reweighting_step if reweights else longer or learner.auto.step
     options = replace(options, step=spec)
     if not has_rate:
         return options

@@ -62,16 +62,17 @@ class ConvexBoostClassifier(ClassifierMixin, BaseConvexBoost):
     learning_rate : float or "auto", default="auto"
         How much of each new tree is added.  A number makes step="auto" mean "refit" at this rate ("polyak"
         for losses that reweight rows, such as `CVaR`), and gives another named step its scale.  "auto" is
-        0.15 for trees; other learners have a step that finds its scale by itself.
+        0.1 for trees, and 0.15 where several members train (`early_stopping`): their mean forgives longer
+        steps.  Other learners have a step that finds its scale by itself.
     max_weak_learners : int or None, default=None
         The largest number of weak learners to train; None is no limit.  "repeated" trains t of them in round
         t, the other algorithms one per round.
     step : str or Step, default="auto"
         How far to go in a round: "constant", "inverse_sqrt", "inverse_time", "polyak", "adanorm",
         "line_search" or "refit"; a scale may follow ("inverse_sqrt:0.5").  With trees and algorithm
-        "residual" or "naive", "auto" is "refit:0.15": 0.15 times the leaf values that lower the objective
-        most.  For losses that reweight rows (`CVaR`, `WorstGroup`) it is "polyak:0.05".  Otherwise it is a
-        decaying step that finds its scale by itself.
+        "residual" or "naive", "auto" is "refit" at the `learning_rate`: that part of the leaf values that
+        lower the objective most.  For losses that reweight rows (`CVaR`, `WorstGroup`) it is "polyak:0.05".
+        Otherwise it is a decaying step that finds its scale by itself.
     output : {"best", "last", "average"}, default="best"
         Which iterate becomes the model: the best one (by validation where there is one that decides, else by
         the training objective), the last one, or the average of all.

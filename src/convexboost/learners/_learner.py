@@ -23,6 +23,8 @@ class Defaults:
 
     #: The step where a round adds one hypothesis.
     step: str = "auto"
+    #: The same for the members of an ensemble, whose mean forgives longer steps; None: as for one run.
+    step_of_members: str | None = None
     #: The step for losses that reweight rows (`Loss.reweights`).
     reweighting_step: str = "auto"
     #: The part of the residual that is kept from round to round.

@@ -105,7 +105,8 @@ class Tree(Learner):
     #: docs/generalisation.md has the evidence.  Losses that reweight rows must be allowed to rise at times,
     #: to leave a kink.
     auto = Defaults(
-        step="refit:0.15",
+        step="refit:0.1",
+        step_of_members="refit:0.15",
         reweighting_step="polyak:0.05",
         decay=0.7,
         envelopes={"classification": 3.0, "regression": 10.0},
