@@ -24,7 +24,7 @@ N_ROWS, N_COLUMNS = 4000, 20
 CASES: dict[str, tuple[type[Any], dict[str, Any]]] = {
     "tree, squares": (ConvexBoostRegressor, {"early_stopping": False}),
     "tree, absolute": (ConvexBoostRegressor, {"loss": "absolute", "early_stopping": False}),
-    "tree, squares, three members": (ConvexBoostRegressor, {}),
+    "tree, squares, five members": (ConvexBoostRegressor, {}),
     "tree, 10 classes": (ConvexBoostClassifier, {"early_stopping": False}),
     "stump, naive, absolute": (
         ConvexBoostRegressor,
