@@ -14,6 +14,7 @@ from sklearn.base import clone
 from convexboost import ConvexBoostRegressor, callbacks
 from convexboost.boosting.training import Record
 from convexboost.callbacks import EarlyStopping, ProgressBar, ProgressLines, TimeBudget
+from convexboost.estimators._validation import N_FOLDS
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(200, 3))
@@ -171,7 +172,7 @@ def test_a_bar_on_a_terminal(monkeypatch):
     history = model.history_
     assert re.match(rf"━+ {model.n_rounds_}/300  objective {history['objective'][-1]:.4g}", line)
     assert f"  validation {history['validation'][-1]:.4g}  " in line
-    assert line.endswith("  3 folds")
+    assert line.endswith(f"  {N_FOLDS} folds")
 
 
 def test_the_time_left(monkeypatch):

@@ -15,6 +15,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 from convexboost import AdditiveModel, ConvexBoostRegressor, check_loss
+from convexboost.estimators._validation import N_FOLDS
 from convexboost.learners import Defaults, DenseHypothesis, DenseSet, Learner, Mapper, Plain, categorical_mask
 from convexboost.losses import KINK, Constants, RowLoss
 from tests.contracts import conftest, test_learners, test_losses, test_plain
@@ -284,7 +285,7 @@ def test_what_a_learner_does_not_allow_is_refused():
 def test_early_stopping_finds_the_rounds():
     model = regressor(n_rounds=60).fit(X, Y)
     assert model.early_stopping == "auto"
-    assert model.n_members_ == 3
+    assert model.n_members_ == N_FOLDS
     assert 0 < model.n_rounds_ <= 60
 
 

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 from convexboost import ConvexBoostClassifier, ConvexBoostRegressor
 from convexboost.core.space import FunctionSpace
+from convexboost.estimators._validation import N_FOLDS
 from convexboost.learners.tree import Tree
 from tests.contracts.conftest import LEARNERS
 from tests.contracts.test_learners import KINDS, model, problem
@@ -95,7 +96,7 @@ def test_frames_levels_and_members(learner, n_classes):
         estimator = ConvexBoostClassifier(learner=learner, **options).fit(X, classes)
     else:
         estimator = ConvexBoostRegressor(learner=learner, **options).fit(X, y)
-    assert estimator.n_members_ == 3
+    assert estimator.n_members_ == N_FOLDS
     nodes = check(estimator.model_, *(estimator._check_inputs(Z) for Z in (X[:150], new)))
     assert set(nodes.column[nodes.level_set >= 0]) <= {2, 3, 4}
     assert 3 in nodes.column

@@ -6,6 +6,7 @@ import pytest
 
 from convexboost import ConvexBoostClassifier, ConvexBoostRegressor
 from convexboost.core.model import AdditiveModel
+from convexboost.estimators._validation import N_FOLDS
 from convexboost.learners import Tree
 
 
@@ -73,7 +74,7 @@ def test_plain_arrays_carry_the_statistics_of_all_members():
     again = AdditiveModel.from_plain(*model.model_.to_plain(), Tree())
     inputs = model._check_inputs(X)
     np.testing.assert_array_equal(again.predict(inputs), model.model_.predict(inputs))
-    assert again.mapper.sources.tolist() == model.model_.mapper.sources.tolist() == [0, 1, 1, 1, 1]
+    assert again.mapper.sources.tolist() == model.model_.mapper.sources.tolist() == [0, 1, *[1] * N_FOLDS]
 
 
 def test_certify_reads_new_rows():

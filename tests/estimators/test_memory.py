@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from convexboost import ConvexBoostClassifier
+from convexboost.estimators._validation import N_FOLDS
 from convexboost.learners.stump import Stump
 
 pytestmark = pytest.mark.one_in(2)  # the others: make test-slow
@@ -18,8 +19,9 @@ STUMPS = 1.75 * (FEATURES + SCORES + 16)
 #: Codes, by rows and by columns; scores, subgradient and Δ, scores and subgradient that a refit tries, an
 #: envelope's gradient; Δ in whole numbers of 32 bits; a few numbers.
 TREES = 1.5 * (2 * FEATURES + 6 * SCORES + 4 * CLASSES + 32)
-#: The rows of one member at a time are a copy of X; each row is trained on twice and validates once.
-MEMBERS = 8 * FEATURES + 2 * TREES + FEATURES + 2 * SCORES + 24
+#: The rows of one member at a time are a copy of X; each row is trained on by all members but one, at no more
+#: than half of TREES each (205 bytes were measured where half is 294), and validates once.
+MEMBERS = 8 * FEATURES + (N_FOLDS - 1) * TREES / 2 + FEATURES + 2 * SCORES + 24
 
 LOSSES = pytest.mark.parametrize("loss", ["multiclass_hinge", "softmax"])
 

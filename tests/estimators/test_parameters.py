@@ -113,7 +113,7 @@ def step_of(loss="half_squared", learner="tree", **options):
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ({}, Refit(0.1)),
+        ({}, Refit(0.15)),
         ({"learning_rate": 0.2}, Refit(0.2)),
         ({"learning_rate": 0.2, "algorithm": "naive"}, Refit(0.2)),
         ({"learning_rate": 0.2, "learner": "stump"}, Refit(0.2)),
@@ -216,7 +216,7 @@ def test_arguments_that_would_be_ignored():
         {"validation_fraction": 0.2, "early_stopping": True},
         {"n_iter_no_change": 5},
         {"n_iter_no_change": 5, "learner": "stump"},
-        {"n_iter_no_change": 15, "early_stopping": False},
+        {"n_iter_no_change": 10, "early_stopping": False},
         {"categorical_features": None, "learner": Ridge()},
         {"categorical_features": [0], "learner": "stump"},
     ],

@@ -427,9 +427,8 @@ def test_mq2008_in_training(fold):
     assert disagreement(y, models["residual"].predict(X), qid) < 0.9 * alone
 
 
-@pytest.mark.xfail(reason="does not hold: there the best feature orders about as many pairs")
 def test_mq2008_on_other_queries(fold):
-    """What one would wish: fewer pairs of the test part in the wrong order than by the best feature."""
+    """Fewer pairs of the test part are in the wrong order than by the best feature."""
     (_, _, (X, y, qid)), models, (_, j, sign) = fold
     wrong = disagreement(y, models["residual"].predict(X), qid)
     assert wrong < disagreement(y, sign * X[:, j], qid)

@@ -23,6 +23,7 @@ from sklearn.tree import DecisionTreeRegressor
 from convexboost import ConvexBoostClassifier, ConvexBoostRegressor
 from convexboost.boosting.steps import InverseSqrt
 from convexboost.boosting.training import Stop
+from convexboost.estimators._validation import N_FOLDS
 from convexboost.inspection.diagnosis import Trial, compare, diagnose, number
 from convexboost.inspection.findings import ALL_CLEAR, Diagnosis, Finding
 from convexboost.inspection.finished_run import MIN_ROUNDS, FinishedRun
@@ -527,14 +528,14 @@ def test_a_model_that_overfits_is_no_all_clear():
 
 def test_folds_of_the_default_are_a_validation():
     X, y = load_diabetes(return_X_y=True)
-    model = ConvexBoostRegressor(n_jobs=1).fit(X, y)
-    assert model.n_members_ == 3
+    model = ConvexBoostRegressor(n_jobs=1, n_iter_no_change=15).fit(X, y)  # 31 rounds: enough to judge
+    assert model.n_members_ == N_FOLDS
     assert str(model.diagnose()) == ALL_CLEAR
     short = ConvexBoostRegressor(n_jobs=1, n_rounds=40, step="refit:0.03").fit(X, y)
-    assert short.n_members_ == 3
+    assert short.n_members_ == N_FOLDS
     assert "still falling" in short.diagnose()["unfinished"].sentence
     labels = ConvexBoostClassifier(n_jobs=1, n_rounds=300).fit(X, y > 140)
-    assert labels.n_members_ == 3
+    assert labels.n_members_ == N_FOLDS
     assert "overfitting" not in [missing.rule for missing in labels.diagnose().unchecked]
     assert labels.diagnose().rules == set()
 

@@ -8,6 +8,7 @@ import pytest
 from convexboost import ConvexBoostClassifier, ConvexBoostRegressor
 from convexboost.core.protocols import Constants
 from convexboost.core.space import FunctionSpace
+from convexboost.estimators._validation import N_FOLDS
 from convexboost.losses import Absolute, HalfSquared, MulticlassHinge, Quantile, Ridge, Softmax, maximum
 from convexboost.losses._calculus import Composite, Coupling, Expression, RowExpression
 from convexboost.losses._loss import Loss, RowLoss
@@ -262,6 +263,6 @@ def test_a_ridge_term_is_the_l2_of_an_estimator():
     y = X[:, 0] + 0.1 * rng.normal(size=300)
     a = ConvexBoostRegressor(Absolute() + Ridge(0.1), n_rounds=20, random_state=0).fit(X, y)
     b = ConvexBoostRegressor(Absolute(), l2=0.1, n_rounds=20, random_state=0).fit(X, y)
-    assert a.n_members_ == 3
+    assert a.n_members_ == N_FOLDS
     np.testing.assert_array_equal(a.history_["validation"], b.history_["validation"])
     np.testing.assert_array_equal(a.predict(X), b.predict(X))

@@ -12,6 +12,7 @@ from convexboost.boosting.steps import STEPS
 from convexboost.boosting.variants import ALGORITHMS
 from convexboost.core.protocols import Constants
 from convexboost.core.space import FunctionSpace
+from convexboost.estimators._validation import N_FOLDS
 from convexboost.losses import Absolute, CVaR, HalfSquared, as_loss, maximum
 from convexboost.losses._custom import CustomBoundLoss, CustomRows, CustomTotal
 
@@ -293,7 +294,7 @@ def test_torch_forms():
     assert as_loss(TorchAbsolute()).as_rows() is not None
     assert as_loss(TorchSquare()).as_rows() is None
     model = ConvexBoostRegressor(TorchAbsolute(), n_rounds=3).fit(*load_diabetes(return_X_y=True))
-    assert model.n_members_ == 3  # rows are held out, as for a loss of single rows
+    assert model.n_members_ == N_FOLDS  # rows are held out, as for a loss of single rows
     assert pickle.loads(pickle.dumps(model)).n_rounds_ == 3
 
 

@@ -24,6 +24,7 @@ from sklearn.tree import DecisionTreeRegressor
 from convexboost import ConvexBoostClassifier, ConvexBoostRegressor, ModelFormatError, load
 from convexboost.boosting import Refit, Residual
 from convexboost.core.atomic import write_atomically
+from convexboost.estimators._validation import N_FOLDS
 from convexboost.learners import Tree
 from convexboost.losses import CVaR, Quantile, Softmax
 from convexboost.persistence import _container
@@ -155,7 +156,7 @@ def test_everything_works_after_loading(frame, labels, tmp_path):
         Softmax(), Tree(max_leaves=4), Residual(0.5), step=Refit(0.2), n_rounds=20, random_state=3
     ).fit(frame, labels, eval_set={"again": (frame, labels)})
     copy = copied(model, tmp_path / "m")
-    assert copy.n_members_ == 3
+    assert copy.n_members_ == N_FOLDS
     check_predictions(model, copy, frame)
     assert str(copy.diagnose()) == str(model.diagnose())
     with pytest.raises(ValueError, match="the rows that `fit` got"):
