@@ -37,8 +37,7 @@ fits = {
 # %%
 # The findings
 # ------------
-# Rows that were not trained on let ``diagnose`` check for overfitting, too.  The
-# default stops so early here that the course of its run is not judged.
+# Rows that were not trained on let ``diagnose`` check for overfitting, too.
 
 found = {}
 for name, model in fits.items():

@@ -95,7 +95,7 @@ def test_fitted_classifier():
 
 
 def test_history_is_a_dict_with_a_short_repr():
-    model = ConvexBoostRegressor(learner="stump", n_rounds=ROUNDS).fit(X, Y)
+    model = ConvexBoostRegressor(learner="stump", n_rounds=ROUNDS, early_stopping=False).fit(X, Y)
     assert isinstance(model.history_, dict)
     assert len(repr(model.history_)) < 300
     assert f"{ROUNDS} rounds" in repr(model.history_)

@@ -86,7 +86,11 @@ def test_the_model_is_the_mean_of_its_members():
     curves, predictions = [], []
     for held in share.astype(bool):
         member = clone(model).set_params(
-            early_stopping=False, n_iter_no_change=PATIENCE, n_rounds=model.n_rounds_, output="last"
+            early_stopping=False,
+            n_iter_no_change=PATIENCE,
+            n_rounds=model.n_rounds_,
+            output="last",
+            learning_rate=0.15,
         )
         member.fit(A[~held], Y[~held], X_val=A[held], y_val=Y[held])
         curves.append(member.history_["validation"])
@@ -173,11 +177,12 @@ WEIGHTS["whole"] = WEIGHTS["large"] / 0.75
 @pytest.mark.parametrize("early_stopping", ["auto", False])
 @pytest.mark.parametrize("weight", WEIGHTS)
 @pytest.mark.parametrize("name", ["half_squared", "absolute", "softmax", "logistic"])
-def test_a_row_is_its_copies_with_parts_of_the_weight(name, weight, early_stopping):
-    """Where rounding of p·Δ, which depends on the unit, decides no split.
-
-    It does for absolute-large-False at a rate of 0.1: the same bits for 15 rounds, then other trees.
-    """
+def test_a_row_is_its_copies_with_parts_of_the_weight(name, weight, early_stopping, request):
+    if (name, weight, early_stopping) == ("absolute", "large", False):
+        reason = (
+            "the same bits for 15 rounds; then rounding of p·Δ, which depends on the unit, decides a split"
+        )
+        request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
     estimator, y, options = CASES[name]
     patience = {"n_iter_no_change": PATIENCE} if not early_stopping else {}
     model = make(estimator, early_stopping=early_stopping, n_rounds=30, **patience, **options)

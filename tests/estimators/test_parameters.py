@@ -113,7 +113,7 @@ def step_of(loss="half_squared", learner="tree", **options):
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ({}, Refit(0.15)),
+        ({}, Refit(0.1)),
         ({"learning_rate": 0.2}, Refit(0.2)),
         ({"learning_rate": 0.2, "algorithm": "naive"}, Refit(0.2)),
         ({"learning_rate": 0.2, "learner": "stump"}, Refit(0.2)),
@@ -131,6 +131,18 @@ def step_of(loss="half_squared", learner="tree", **options):
 )
 def test_learning_rate(options, expected):
     assert step_of(**options) == expected
+
+
+def test_members_take_longer_steps_unless_a_rate_is_given():
+    def steps(**options):
+        settled = ConvexBoostRegressor(n_rounds=2, **options).fit(X, Y)._settled
+        return settled.options.step, settled.ensemble_options.step
+
+    assert steps() == (Refit(0.1), Refit(0.15))
+    assert steps(learning_rate=0.2) == steps(step="refit:0.2") == (Refit(0.2), Refit(0.2))
+    assert steps(loss=CVaR("absolute", 0.5)) == (Polyak(0.05), Polyak(0.05))
+    one, several = steps(learner="stump")
+    assert one == several
 
 
 def test_learning_rate_is_the_rate_of_the_step():
