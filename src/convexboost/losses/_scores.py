@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 #: A function on the rows as (codes, table): its value in row n is table[codes[n]].
 Lookup = tuple[Any, Array]
+#: Rows of the first block at least, where the first rows usually decide.
+SOME = 512
 
 
 class Snapshot(NamedTuple):
@@ -234,8 +236,9 @@ class LocalScores:
         """
         (weight, unit), far = self.objective.space.whole, np.zeros(self._F.shape[1])
         communicator = self.objective.space.communicator
-        for start in range(0, len(weight), BLOCK):
-            rows = slice(start, start + BLOCK)
+        size = min(max(len(weight) // 8, SOME), BLOCK)
+        for start in range(0, len(weight), size):
+            rows = slice(start, start + size)
             least = np.abs(gradient.rows(rows)) / (2.0 * self.objective.envelope)
             far += weight[rows] @ (np.abs(smooth.values[rows]) > least)
             if communicator.size == 1 and unit * max(far.tolist()) >= LEFT:
