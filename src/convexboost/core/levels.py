@@ -14,8 +14,8 @@ ROOMY = 4
 def places(levels: NDArray[Any], values: NDArray[Any]) -> NDArray[np.int64]:
     """Return the place of each value among sorted numbers, `len(levels)` where it is none of them.
 
-    Codes of categories are small whole numbers.  A table finds them five times as fast as a search: 12 levels,
-    24,000 values.
+    Codes of categories are small whole numbers.  A table finds 24,000 of them among 12 levels five times as
+    fast as a search.
     """
     n_levels = len(levels)
     if n_levels == 0:
