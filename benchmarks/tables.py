@@ -345,6 +345,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=MAX_ROUNDS, help=f"of a trial at most ({MAX_ROUNDS})")
     parser.add_argument("--limit", type=float, default=LIMIT, help=f"seconds for a search ({LIMIT:g})")
     parser.add_argument(
+        "--jobs",
+        type=int,
+        choices=(0, 1),
+        default=1,
+        help="0: trials share a process, and one that runs into the limit is finished (1: a process each)",
+    )
+    parser.add_argument(
         "--timeout", type=float, help="seconds for a default fit, which then has a process of its own (none)"
     )
     parser.add_argument("--note", default="", help="a sentence for the page, on how the runs were made")
@@ -352,7 +359,7 @@ def main() -> None:
     parser.add_argument("--retry", action="store_true", help="try again what failed")
     parser.add_argument("--page", action="store_true", help="fit nothing: write the page of what is there")
     parser.add_argument("--summary", action="store_true", help="fit nothing: print the summary")
-    parser.set_defaults(threads=1, jobs=1, limit_rows=None, resamples=page.RESAMPLES)
+    parser.set_defaults(threads=1, limit_rows=None, resamples=page.RESAMPLES)
     parser.set_defaults(pareto_rounds=PARETO_ROUNDS, pareto_rates=PARETO_RATES)
     arguments = common.parse(parser, **QUICK)
     if arguments.child:

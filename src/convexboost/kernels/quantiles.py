@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from convexboost.core.communicator import Communicator
-from convexboost.core.compiling import kernel
+from convexboost.core.compiling import kernel, part
 
 #: Bits found at a time, and the number of their values.
 DIGIT_BITS, DIGITS = 8, 256
@@ -22,7 +22,7 @@ index = np.uint64
 ZERO, ONE = index(0), index(1)
 
 
-@kernel
+@part
 def _select(values, units, low, high, wanted):
     """Return the smallest of values[low:high] with at least `wanted` units at or below it; overwrites them.
 
@@ -50,7 +50,7 @@ def _select(values, units, low, high, wanted):
     return pivot
 
 
-@kernel
+@kernel(allocates=False)
 def count_wanted(leaf, units, shares, out):
     """out[l] += Σ share · units of the rows of leaf l, rounded for each row, and how many rows there are."""
     for i in range(index(len(leaf))):
@@ -68,7 +68,9 @@ def select(
     """
     out = np.zeros((len(wanted), values.shape[1]))
     if communicator.size == 1:
-        _select_here(values, units, leaf, wanted, out)
+        n_leaves, n = len(wanted), len(leaf)
+        counts = np.zeros(n_leaves + 1, np.int64), np.empty(n_leaves, np.int64)
+        _select_here(values, units, leaf, wanted, (*counts, np.empty(n), np.empty(n, np.int64)), out)
         return out + 0.0  # −0 is 0
     keys = (np.ascontiguousarray(values, float) + 0.0).view(np.uint64)
     keys = np.where(keys & SIGN, ~keys, keys | SIGN)  # in the order of the numbers
@@ -86,7 +88,7 @@ def select(
     return np.where(wanted[:, None] > 0, np.ascontiguousarray(bits).view(np.float64), 0.0)
 
 
-@kernel
+@kernel(allocates=False)
 def _count_digits(keys, units, leaf, found, shift, counts):
     """counts[l, k, d] += units of the rows of leaf l whose digit is d and whose bits above it were found."""
     for i in range(len(leaf)):
@@ -97,16 +99,18 @@ def _count_digits(keys, units, leaf, found, shift, counts):
                 counts[c, k, np.int64(above & np.uint64(DIGITS - 1))] += units[i]
 
 
-@kernel
-def _select_here(residuals, units, leaf, wanted, out):
-    """out[l, k] = the smallest value of column k in leaf l with at least wanted[l] units at or below it."""
-    n_leaves, n = len(out), len(leaf)
-    ends = np.zeros(n_leaves + 1, np.int64)
+@kernel(allocates=False)
+def _select_here(residuals, units, leaf, wanted, room, out):
+    """out[l, k] = the smallest value of column k in leaf l with at least wanted[l] units at or below it.
+
+    The `room` is four arrays to be overwritten, the first of them zeros: a kernel that makes arrays of its
+    own needs Numba's runtime, which takes 15 MiB.
+    """
+    n_leaves, n, (ends, place, values, weights) = len(out), len(leaf), room
     for i in range(index(n)):
         ends[index(leaf[i]) + ONE] += 1
     for c in range(n_leaves):
         ends[c + 1] += ends[c]
-    place, values, weights = np.empty(n_leaves, np.int64), np.empty(n), np.empty(n, np.int64)
     for k in range(index(residuals.shape[1])):
         for c in range(n_leaves):
             place[c] = ends[c]

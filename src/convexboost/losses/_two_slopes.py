@@ -20,7 +20,7 @@ from convexboost.losses._pieces import Pieces
 from convexboost.losses._scores import Lookup
 
 
-@kernel(inline="always")
+@kernel(allocates=False, inline="always")
 def _sweep_of(F: Any, y: Any, lookup: Any, slopes: Any, out: Any, start: Any, stop: Any, K: Any) -> None:
     (codes, table), (below, above), (losses, G) = lookup, slopes, out
     for n in range(np.uint64(start), np.uint64(stop)):
@@ -34,7 +34,7 @@ def _sweep_of(F: Any, y: Any, lookup: Any, slopes: Any, out: Any, start: Any, st
         losses[n] = loss
 
 
-@kernel
+@kernel(allocates=False)
 def _sweep(F: Any, y: Any, lookup: Any, slopes: Any, out: Any, start: Any, stop: Any) -> None:
     """Add table[codes] to F; write the losses and a subgradient.
 

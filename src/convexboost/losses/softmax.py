@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numba import njit
 
+from convexboost.core.compiling import kernel
 from convexboost.core.gradients import Gradient
 from convexboost.core.protocols import Constants
 from convexboost.core.space import Array, FunctionSpace
@@ -16,7 +16,7 @@ from convexboost.losses._scores import Lookup
 from convexboost.losses.logistic import Logistic
 
 
-@njit(cache=True, nogil=True)
+@kernel(allocates=False)
 def _centre(F: Array, codes: Any, table: Array, E: Array, a: int, b: int) -> None:
     """F += table[codes]; E = F minus the largest score of the row."""
     for n in range(a, b):
@@ -30,21 +30,22 @@ def _centre(F: Array, codes: Any, table: Array, E: Array, a: int, b: int) -> Non
             E[n, k] = F[n, k] - top
 
 
-@njit(cache=True, nogil=True)
+@kernel(allocates=False)
 def _normalise(F: Array, y: Any, G: Array, losses: Array, a: int, b: int) -> None:
     """From G = exp(f − top): the losses, and G = probabilities − indicator of y."""
     for n in range(a, b):
-        total = 0.0
+        total, top = 0.0, F[n, 0]
         for k in range(F.shape[1]):
             total += G[n, k]
+            top = max(top, F[n, k])
         own = G[n, y[n]]
-        losses[n] = np.log(total) - (np.log(own) if own > 1e-300 else F[n, y[n]] - F[n].max())
+        losses[n] = np.log(total) - (np.log(own) if own > 1e-300 else F[n, y[n]] - top)
         for k in range(F.shape[1]):
             G[n, k] /= total
         G[n, y[n]] -= 1.0
 
 
-@njit(cache=True, nogil=True)
+@kernel(allocates=False)
 def _variances(y: Any, G: Array, out: Array) -> None:
     """From G = probabilities P − indicator of y: P (1 − P)."""
     for n in range(len(G)):

@@ -75,10 +75,10 @@ def grow(features, rows, nodes, room, rules, n_nodes, new):
         if numbers[large, END] - numbers[large, BEGIN] > few:
             own = hists[numbers[new, SLOT] if numbers[new, SLOT] >= 0 else len(hists) - 1]
             if end - begin <= rules.max_rows:
-                clear(own)
+                clear(own, features.n_bins, shift)
                 add_histogram(values, codes, order, shift, begin, end, own)
             if new > 0:
-                subtract(hists[numbers[large, SLOT]], own)
+                subtract(hists[numbers[large, SLOT]], own, features.n_bins, shift)
         for node in range(min(new, large), max(new, large) + 1):
             gains[node] = 0.0
             begin, end, slot = numbers[node, BEGIN], numbers[node, END], max(numbers[node, SLOT], 0)

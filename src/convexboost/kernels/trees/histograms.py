@@ -121,27 +121,29 @@ def add_part(features, rows, begin, end, out):
 
 
 @part
-def clear(hist):
-    """Set all sums to 0."""
-    if hist.ndim == 1:
-        for b in range(index(len(hist))):
-            hist[b] = 0
-    else:
-        for b in range(index(len(hist))):
-            for k in range(index(hist.shape[1])):
-                hist[b, k] = 0
+def clear(hist, n_bins, shift):
+    """Set the sums of all features to 0."""
+    for j in range(index(len(n_bins))):
+        first = j << shift
+        for b in range(first, first + index(n_bins[j])):
+            if hist.ndim == 1:
+                hist[b] = 0
+            else:
+                for k in range(index(hist.shape[1])):
+                    hist[b, k] = 0
 
 
 @part
-def subtract(hist, other):
-    """Hist -= other."""
-    if hist.ndim == 1:
-        for b in range(index(len(hist))):
-            hist[b] -= other[b]
-    else:
-        for b in range(index(len(hist))):
-            for k in range(index(hist.shape[1])):
-                hist[b, k] -= other[b, k]
+def subtract(hist, other, n_bins, shift):
+    """Hist -= other, for all features."""
+    for j in range(index(len(n_bins))):
+        first = j << shift
+        for b in range(first, first + index(n_bins[j])):
+            if hist.ndim == 1:
+                hist[b] -= other[b]
+            else:
+                for k in range(index(hist.shape[1])):
+                    hist[b, k] -= other[b, k]
 
 
 @part
