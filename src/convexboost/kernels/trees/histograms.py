@@ -50,27 +50,27 @@ def add_cell(out, to, values, n):
                 add_words(out, to * width + k, values, n * width + k)
 
 
-@part(allocates=True)
+@part
 def _add_several(values, codes, order, shift, begin, end, out):
     """Do what `add_histogram` does, for several outputs."""
-    n_features, width = codes.shape[1], values.shape[1]
-    block, copies = np.empty((BLOCK, n_features), np.uint8), np.empty((BLOCK, width), np.int32)
-    for start in range(begin, end, BLOCK):
-        size = index(min(BLOCK, end - start))
-        for i in range(size):  # copied first: the loads do not wait for each other
-            n = index(order[index(start) + i])
-            for j in range(index(n_features)):
-                block[i, j] = codes[n, j]
-            for k in range(index(width)):
-                copies[i, k] = values[n, k]
-        if out.size <= SMALL:  # row by row: neighbouring rows are often in the same bin of a feature
-            for i in range(size):
-                for j in range(index(n_features)):
-                    add_cell(out, (j << shift) | index(block[i, j]), copies, i)
-        else:
-            for j in range(index(n_features)):
+    n_features = index(codes.shape[1])
+    block, rows = local_table(BLOCK, COPIED, np.uint8), local_array(BLOCK, np.uint64)
+    for first in range(ZERO, n_features, N_COPIED):
+        count = N_COPIED if first + N_COPIED < n_features else n_features - first
+        for start in range(begin, end, BLOCK):
+            size = index(min(BLOCK, end - start))
+            for i in range(size):  # copied first: the loads do not wait for each other
+                rows[i] = order[index(start) + i]
+                for j in range(count):
+                    block[i, j] = codes[rows[i], first + j]
+            if out.size <= SMALL:  # row by row: neighbouring rows are often in the same bin of a feature
                 for i in range(size):
-                    add_cell(out, (j << shift) | index(block[i, j]), copies, i)
+                    for j in range(count):
+                        add_cell(out, ((first + j) << shift) | index(block[i, j]), values, rows[i])
+            else:
+                for j in range(count):
+                    for i in range(size):
+                        add_cell(out, ((first + j) << shift) | index(block[i, j]), values, rows[i])
 
 
 @part
