@@ -65,6 +65,9 @@ class Options:
     n_iter_no_change : int or None, default=None
         Stop when the validation loss (the objective without a validation set) has not improved for this many
         rounds.
+    patience_share : float, default=0.0
+        This share of the best round is added to `n_iter_no_change`: long runs, which improve slowly, wait
+        longer.
     validation_decides : bool, default=True
         Whether "best" and `n_iter_no_change` go by the validation set, where there is one.  False: by the
         objective; the validation loss is only recorded.
@@ -86,6 +89,7 @@ class Options:
     max_weak_learners: int | None = None
     output: str = "best"
     n_iter_no_change: int | None = None
+    patience_share: float = 0.0
     validation_decides: bool = True
     random_state: int | np.random.Generator | None = None
     certificate: bool = False
@@ -100,6 +104,9 @@ class Options:
             value = getattr(self, name)
             if value is not None and not is_whole(value, 1):
                 raise ValueError(f"`{name}` must be a positive integer or None, got {value!r}")
+        share = self.patience_share
+        if not (share == 0.0 or is_positive(share)):
+            raise ValueError(f"`patience_share` must be a number that is not negative, got {share!r}")
         if not isinstance(self.validation_decides, bool):
             raise ValueError(f"`validation_decides` must be True or False, got {self.validation_decides!r}")
         gap = self.stop_when_gap_below
@@ -116,10 +123,11 @@ class Options:
         """Return the largest number of weak learners, infinity where there is no limit."""
         return math.inf if self.max_weak_learners is None else self.max_weak_learners
 
-    @property
-    def patience(self) -> float:
+    def patience(self, best_round: int) -> float:
         """Return how many rounds without improvement end training, infinity where none do."""
-        return math.inf if self.n_iter_no_change is None else self.n_iter_no_change
+        if self.n_iter_no_change is None:
+            return math.inf
+        return self.n_iter_no_change + self.patience_share * best_round
 
     def check(self, objective: Objective) -> None:
         """Raise ValueError for an objective that cannot be certified, where that is asked for."""

@@ -550,10 +550,10 @@ class Training:
                 return Stop("gap", f"the certified gap {gap:.3g} is at most {wanted:g}")
         if all(member.has_converged or member.is_at_minimum for member in members):
             return Stop("converged", "converged: no hypothesis correlates with the gradient")
-        if self.options.patience < math.inf and t - self._last_gain() >= self.options.patience:
-            return Stop(
-                "no_change", f"the {self._measure} has not improved for {self.options.patience} rounds"
-            )
+        if self.options.n_iter_no_change is not None:
+            best = self._last_gain()
+            if t - best >= self.options.patience(best):
+                return Stop("no_change", f"the {self._measure} has not improved for {t - best} rounds")
         return self._exhausted()
 
 

@@ -15,6 +15,8 @@ from convexboost.losses._objective import BoundLoss
 
 #: `n_rounds`="auto": the number of rounds, and the most where validation finds the number.
 ROUNDS, MAX_ROUNDS = 500, 1000
+#: `n_iter_no_change`="auto": the share of the best round that is added to what the learner declares.
+PATIENCE_SHARE = 0.05
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ def settle(
     options = model._options(
         algorithm=_algorithm(model, learner),
         n_rounds=rounds(model, validated=stops),
-        n_iter_no_change=model.n_iter_no_change if stops else None,
+        **(_patience(model, learner.auto.patience) if stops else {}),
         validation_decides=not model._never_stops,
         random_state=data.seed,
     )
@@ -70,7 +72,9 @@ def settle(
             model._is_auto("early_stopping") and given.X_val is None and not model._why_no_folds(loss)
         ),
         ensemble_options=replace(
-            of_members, n_rounds=rounds(model, validated=True), n_iter_no_change=model.n_iter_no_change
+            of_members,
+            n_rounds=rounds(model, validated=True),
+            **_patience(model, learner.auto.patience_of_members or learner.auto.patience),
         ),
     )
 
@@ -89,6 +93,13 @@ def rounds(model: EstimatorInput, validated: bool = False) -> int:
     if model._is_auto("n_rounds"):
         return MAX_ROUNDS if validated else ROUNDS
     return int(model.n_rounds)
+
+
+def _patience(model: EstimatorInput, auto: int) -> dict[str, Any]:
+    """Return when training stops, as options; `auto` is what the learner declares."""
+    if model._is_auto("n_iter_no_change"):
+        return {"n_iter_no_change": auto, "patience_share": PATIENCE_SHARE}
+    return {"n_iter_no_change": model.n_iter_no_change}
 
 
 def _algorithm(model: EstimatorInput, learner: Learner) -> Any:

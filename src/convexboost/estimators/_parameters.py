@@ -40,7 +40,7 @@ class EstimatorParameters(NamedParts, BaseEstimator):
     envelope: Any
     early_stopping: Any
     validation_fraction: float
-    n_iter_no_change: int
+    n_iter_no_change: Any
     scoring: Any
     certificate: bool
     stop_when_gap_below: float | None
@@ -128,7 +128,8 @@ class EstimatorParameters(NamedParts, BaseEstimator):
 
         rounds = self._is_auto("n_rounds") or is_whole(self.n_rounds, 1)
         need("n_rounds", rounds, "a positive integer or 'auto'")
-        need("n_iter_no_change", is_whole(self.n_iter_no_change, 1), "a positive integer")
+        patience = self._is_auto("n_iter_no_change") or is_whole(self.n_iter_no_change, 1)
+        need("n_iter_no_change", patience, "a positive integer or 'auto'")
         rate = self._is_auto("learning_rate") or is_positive(self.learning_rate)
         need("learning_rate", rate, "'auto' or positive")
         decay = self._is_auto("residual_decay") or _lies_in(self.residual_decay, 0, 1)

@@ -95,9 +95,10 @@ class ConvexBoostRanker(BaseConvexBoost):
         False: train `n_rounds` rounds.  The loss on `X_val` is recorded and has no influence on the model.
     validation_fraction : float in (0, 1), default=0.1
         The part of the rows that early_stopping=True holds out.
-    n_iter_no_change : int, default=10
+    n_iter_no_change : int or "auto", default="auto"
         Early stopping waits this many rounds for a better validation loss (`early_stopping_rounds`
-        elsewhere).  The start does not count as a round.  Another number than 10 raises where nothing
+        elsewhere).  The start does not count as a round.  "auto": a twentieth of the best round, and ten
+        rounds (five for members that are trees, whose mean curve is smooth).  A number raises where nothing
         validates, and warns where there are too few rows for folds.
     scoring : str, callable or None, default="loss"
         By what early stopping and the choice of the best round go, on rows that validate.  "loss" is the loss
@@ -217,7 +218,7 @@ class ConvexBoostRanker(BaseConvexBoost):
         envelope: Any = "auto",
         early_stopping: Any = "auto",
         validation_fraction: float = 0.1,
-        n_iter_no_change: int = 10,
+        n_iter_no_change: int | str = "auto",
         scoring: Any = "loss",
         certificate: bool = False,
         stop_when_gap_below: float | None = None,
