@@ -148,7 +148,7 @@ def warm(name: str, kind: str) -> None:
     """Fit and predict a small frame, so that imports and compilation are not timed."""
     rng, library = np.random.default_rng(0), LIBRARIES[name]
     X = pd.DataFrame({"a": rng.normal(size=400), "b": pd.Categorical(rng.integers(0, 4, 400).astype(str))})
-    y = {"two": (X["a"] > 0).to_numpy(dtype=int), "several": rng.integers(0, 4, 400)}
+    y = {"two": (X["a"] + rng.normal(size=400) > 0).to_numpy(dtype=int), "several": rng.integers(0, 4, 400)}
     objective = CLASSES if kind in y else kind
     rows = Rows(X, y.get(kind, X["a"].to_numpy()))
     model = library.fit(library.make(objective, {}, 0), rows)

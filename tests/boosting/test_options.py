@@ -48,6 +48,7 @@ def test_names_become_objects():
         ({"n_rounds": 2.5}, r"`n_rounds` must be a whole number of at least 0, got 2.5"),
         ({"max_weak_learners": 0}, r"`max_weak_learners` must be a positive integer or None, got 0"),
         ({"n_iter_no_change": 1.5}, r"`n_iter_no_change` must be a positive integer or None, got 1.5"),
+        ({"early_patience": 0}, r"`early_patience` must be a positive integer or None, got 0"),
         ({"validation_decides": "no"}, r"`validation_decides` must be True or False, got 'no'"),
         ({"stop_when_gap_below": 0.0}, r"`stop_when_gap_below` must be positive or None, got 0.0"),
     ],

@@ -229,6 +229,17 @@ def test_a_start_on_a_kink_does_not_end_a_run():
     assert len(result.records) - 1 == 6
 
 
+@pytest.mark.parametrize(("best", "waits"), [(1, 4), (10, 4), (11, 5), (40, 7), (80, 8)])
+def test_an_early_best_round_needs_less_patience(best, waits):
+    """Three rounds and a tenth of the best one, at most eight."""
+    curve = [1.0 - 0.01 * min(t, best) for t in range(120)]
+    options = {"n_rounds": 119, "n_iter_no_change": 8, "early_patience": 3}
+    result = run(validation=Scripted(curve), **options)
+    assert result.best_round == best
+    assert len(result.records) - 1 == best + waits
+    assert result.stop.message == f"the validation loss has not improved for {waits} rounds"
+
+
 # --- stopping ----------------------------------------------------------------------------------------------
 
 

@@ -73,3 +73,34 @@ def test_a_newer_numba_compiles_in_its_own_way(tmp_path):
         found += [subprocess.check_output(command, env=environment, text=True).split() for _ in range(2)]
     assert [shortcuts for shortcuts, _ in found] == ["True", "True", "False", "False"]
     assert len({prediction for _, prediction in found}) == 1
+
+
+#: Fits at the defaults, and prints whether Numba's runtime or its library of functions was loaded.
+LOADED = """
+import sys
+import numpy as np
+from convexboost import ConvexBoostClassifier, ConvexBoostRegressor
+from numba.core.runtime.nrt import rtsys
+X = np.random.default_rng(0).normal(size=(90, 2))
+y = X[:, 0] + X[:, 1] ** 2
+models = {
+    "two": ConvexBoostClassifier(),
+    "several": ConvexBoostClassifier(),
+    **{name: ConvexBoostRegressor(name) for name in ("half_squared", "absolute", "quantile:0.1")},
+}
+for name, model in models.items():
+    bounds = {"two": [1.0], "several": [0.5, 1.5]}.get(name)
+    model.set_params(n_rounds=5).fit(X, y if bounds is None else np.digitize(y, bounds)).predict(X)
+print(rtsys._init, "numba.np.arrayobj" in sys.modules)
+"""
+
+
+@pytest.mark.slow
+def test_kernels_on_disk_need_no_runtime_of_numba(tmp_path):
+    """It takes some 25 MiB and a part of a second in each process.  A kernel without arrays of its own, made
+    by `@kernel(allocates=False)`, does without.
+    """
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "NUMBA_DISABLE_JIT": "0"}
+    command = [sys.executable, "-c", LOADED]
+    found = [subprocess.check_output(command, env=environment, text=True).split() for _ in range(2)]
+    assert found == [["True", "True"], ["False", "False"]]

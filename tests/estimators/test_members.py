@@ -27,7 +27,6 @@ from convexboost.losses.worst_group import WorstGroup
 pytestmark = pytest.mark.one_in(3)  # the others: make test-slow
 
 N = 240
-PATIENCE = ConvexBoostRegressor().n_iter_no_change  #: the default, which is not refused
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(N, 4))
 Y = X[:, 0] + 2.0 * RNG.normal(size=N)
@@ -47,7 +46,12 @@ CASES = {
 
 
 def make(estimator, **options):
-    defaults = {"learner": "tree", "n_rounds": 60, "n_iter_no_change": 10, "random_state": 0, "n_jobs": 1}
+    defaults = {
+        "learner": "tree",
+        "n_rounds": 60,
+        "random_state": 0,
+        "n_jobs": 1,
+    }
     return estimator(**(defaults | options))
 
 
@@ -87,7 +91,6 @@ def test_the_model_is_the_mean_of_its_members():
     for held in share.astype(bool):
         member = clone(model).set_params(
             early_stopping=False,
-            n_iter_no_change=PATIENCE,
             n_rounds=model.n_rounds_,
             output="last",
             learning_rate=0.15,
@@ -184,8 +187,7 @@ def test_a_row_is_its_copies_with_parts_of_the_weight(name, weight, early_stoppi
         )
         request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
     estimator, y, options = CASES[name]
-    patience = {"n_iter_no_change": PATIENCE} if not early_stopping else {}
-    model = make(estimator, early_stopping=early_stopping, n_rounds=30, **patience, **options)
+    model = make(estimator, early_stopping=early_stopping, n_rounds=30, **options)
     weight, twice = WEIGHTS[weight], np.arange(0, N, 3)
     rows = np.concatenate([np.arange(N), twice])
     parts = weight[rows] * np.where(np.isin(rows, twice), 0.5, 1.0)
@@ -198,8 +200,7 @@ def test_equal_small_weights_are_none_on_repeated_rows(early_stopping):
     rng = np.random.default_rng(0)
     A = rng.integers(0, 3, (600, 4)).astype(float)
     y = (rng.random(600) < 0.2 + 0.3 * A[:, 0]).astype(int)
-    patience = {"n_iter_no_change": PATIENCE} if not early_stopping else {}
-    model = make(ConvexBoostClassifier, early_stopping=early_stopping, n_rounds=20, **patience)
+    model = make(ConvexBoostClassifier, early_stopping=early_stopping, n_rounds=20)
     a, b = clone(model).fit(A, y), clone(model).fit(A, y, np.full(600, 0.01))
     np.testing.assert_allclose(a.predict_proba(A), b.predict_proba(A), rtol=1e-9)
     assert np.ptp(a.predict_proba(A)[:, 0]) > 0.1
@@ -209,7 +210,7 @@ def test_members_share_the_weak_learners():
     model = make(ConvexBoostRegressor, max_weak_learners=4 * N_FOLDS + 2).fit(X, X[:, 0])
     assert (model.n_members_, model.n_rounds_, model.stop_kind_) == (N_FOLDS, 4, "budget")
     few = N_FOLDS - 1
-    model = make(ConvexBoostRegressor, max_weak_learners=few, n_iter_no_change=PATIENCE).fit(X, X[:, 0])
+    model = make(ConvexBoostRegressor, max_weak_learners=few).fit(X, X[:, 0])
     assert (model.n_members_, model.n_rounds_, model.stop_kind_) == (1, few, "budget")
 
 
@@ -281,7 +282,7 @@ def test_a_loss_of_a_user_that_couples_rows():
     y = np.exp(-X[:, 0]) * RNG.exponential(size=N)
     model = make(ConvexBoostRegressor, loss=Ordered(), n_rounds=20).fit(X, y)
     assert model.n_members_ == N_FOLDS
-    assert model.set_params(loss=Fixed(), n_rounds=5, n_iter_no_change=PATIENCE).fit(X, y).n_members_ == 1
+    assert model.set_params(loss=Fixed(), n_rounds=5).fit(X, y).n_members_ == 1
     assert model.set_params(loss=Fixed() + 2 * Absolute()).fit(X, y).n_members_ == 1
 
 
@@ -435,9 +436,7 @@ def test_two_classes_one_with_a_single_member(loss):
     ],
 )
 def test_the_number_of_rounds_is_the_one_given(options, given):
-    model = make(ConvexBoostRegressor, **({"n_rounds": 5, "n_iter_no_change": PATIENCE} | options)).fit(
-        X, Y, **given
-    )
+    model = make(ConvexBoostRegressor, **({"n_rounds": 5} | options)).fit(X, Y, **given)
     assert model.n_rounds_ == model.n_rounds
     assert model.n_members_ == 1
 
@@ -447,21 +446,21 @@ def test_auto_rounds(monkeypatch):
     assert (_auto.ROUNDS, _auto.MAX_ROUNDS) == (500, 1000)
     monkeypatch.setattr(_auto, "ROUNDS", 4)
     monkeypatch.setattr(_auto, "MAX_ROUNDS", 8)
-    model = make(ConvexBoostRegressor, n_rounds="auto", n_iter_no_change=PATIENCE)
+    model = make(ConvexBoostRegressor, n_rounds="auto")
     assert model.fit(X, X[:, 0]).n_rounds_ == 8
     assert model.fit(X[:29], X[:29, 0]).n_rounds_ == 4
     assert _trials.run(model, X, X[:, 0])[0].weak_learners == 4
 
 
 def test_few_rows():
-    model = make(ConvexBoostRegressor, n_rounds=5, n_iter_no_change=PATIENCE)
+    model = make(ConvexBoostRegressor, n_rounds=5)
     model.fit(np.repeat(X[:29], 5, axis=0), np.repeat(Y[:29], 5))
     assert model.n_members_ == 1
     assert model.n_rounds_ == 5
 
 
 def test_few_queries():
-    model = make(ConvexBoostRanker, n_rounds=5, n_iter_no_change=PATIENCE).fit(X, C, np.arange(N) // 13)
+    model = make(ConvexBoostRanker, n_rounds=5).fit(X, C, np.arange(N) // 13)
     assert model.n_members_ == 1
     assert model.n_rounds_ == 5
 
@@ -648,7 +647,24 @@ def test_the_constant_is_the_best_on_the_rows_held_out(loss, options):
 
 def test_scoring_is_not_ignored_silently():
     with pytest.warns(UserWarning, match="`scoring`='r2' is not used: there are too few different rows"):
-        make(ConvexBoostRegressor, scoring="r2", n_rounds=3, n_iter_no_change=PATIENCE).fit(X[:25], Y[:25])
+        make(ConvexBoostRegressor, scoring="r2", n_rounds=3).fit(X[:25], Y[:25])
+
+
+@pytest.mark.parametrize(
+    ("options", "least", "share"),
+    [
+        ({}, 5, 0.1),
+        ({"learner": "stump"}, 10, 0.0),
+        ({"n_iter_no_change": 10}, 10, 0.0),
+        ({"n_iter_no_change": 3}, 3, 0.0),
+    ],
+    ids=str,
+)
+def test_members_that_are_trees_wait_less_after_an_early_best_round(options, least, share):
+    model = ConvexBoostRegressor(random_state=0, n_jobs=1, **options).fit(X, Y)
+    best = int(np.argmin(model.history_["validation"][1:])) + 1
+    assert model.n_members_ == N_FOLDS
+    assert model.n_rounds_ == best + min(math.ceil(least + share * best), 10) < 500
 
 
 def test_patience_is_not_ignored_silently():

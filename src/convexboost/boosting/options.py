@@ -65,9 +65,9 @@ class Options:
     n_iter_no_change : int or None, default=None
         Stop when the validation loss (the objective without a validation set) has not improved for this many
         rounds.
-    patience_share : float, default=0.0
-        This share of the best round is added to `n_iter_no_change`: long runs, which improve slowly, wait
-        longer.
+    early_patience : int or None, default=None
+        Wait only this many rounds and a tenth of the best round, where that is less than `n_iter_no_change`:
+        a run that was at its best early need not wait as long as one that improves slowly.
     validation_decides : bool, default=True
         Whether "best" and `n_iter_no_change` go by the validation set, where there is one.  False: by the
         objective; the validation loss is only recorded.
@@ -89,7 +89,7 @@ class Options:
     max_weak_learners: int | None = None
     output: str = "best"
     n_iter_no_change: int | None = None
-    patience_share: float = 0.0
+    early_patience: int | None = None
     validation_decides: bool = True
     random_state: int | np.random.Generator | None = None
     certificate: bool = False
@@ -100,13 +100,10 @@ class Options:
             raise ValueError(f"`output` must be one of {', '.join(OUTPUTS)}, got {self.output!r}")
         if not is_whole(self.n_rounds, 0):
             raise ValueError(f"`n_rounds` must be a whole number of at least 0, got {self.n_rounds!r}")
-        for name in ("max_weak_learners", "n_iter_no_change"):
+        for name in ("max_weak_learners", "n_iter_no_change", "early_patience"):
             value = getattr(self, name)
             if value is not None and not is_whole(value, 1):
                 raise ValueError(f"`{name}` must be a positive integer or None, got {value!r}")
-        share = self.patience_share
-        if not (share == 0.0 or is_positive(share)):
-            raise ValueError(f"`patience_share` must be a number that is not negative, got {share!r}")
         if not isinstance(self.validation_decides, bool):
             raise ValueError(f"`validation_decides` must be True or False, got {self.validation_decides!r}")
         gap = self.stop_when_gap_below
@@ -125,9 +122,8 @@ class Options:
 
     def patience(self, best_round: int) -> float:
         """Return how many rounds without improvement end training, infinity where none do."""
-        if self.n_iter_no_change is None:
-            return math.inf
-        return self.n_iter_no_change + self.patience_share * best_round
+        most = math.inf if self.n_iter_no_change is None else self.n_iter_no_change
+        return most if self.early_patience is None else min(self.early_patience + 0.1 * best_round, most)
 
     def check(self, objective: Objective) -> None:
         """Raise ValueError for an objective that cannot be certified, where that is asked for."""

@@ -15,8 +15,8 @@ from convexboost.losses._objective import BoundLoss
 
 #: `n_rounds`="auto": the number of rounds, and the most where validation finds the number.
 ROUNDS, MAX_ROUNDS = 500, 1000
-#: `n_iter_no_change`="auto": the share of the best round that is added to what the learner declares.
-PATIENCE_SHARE = 0.05
+#: `n_iter_no_change`="auto", at most.
+PATIENCE = 10
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def settle(
     options = model._options(
         algorithm=_algorithm(model, learner),
         n_rounds=rounds(model, validated=stops),
-        **(_patience(model, learner.auto.patience) if stops else {}),
+        n_iter_no_change=_patience(model) if stops else None,
         validation_decides=not model._never_stops,
         random_state=data.seed,
     )
@@ -74,7 +74,8 @@ def settle(
         ensemble_options=replace(
             of_members,
             n_rounds=rounds(model, validated=True),
-            **_patience(model, learner.auto.patience_of_members or learner.auto.patience),
+            n_iter_no_change=_patience(model),
+            early_patience=learner.auto.early_patience if model._is_auto("n_iter_no_change") else None,
         ),
     )
 
@@ -95,11 +96,9 @@ def rounds(model: EstimatorInput, validated: bool = False) -> int:
     return int(model.n_rounds)
 
 
-def _patience(model: EstimatorInput, auto: int) -> dict[str, Any]:
-    """Return when training stops, as options; `auto` is what the learner declares."""
-    if model._is_auto("n_iter_no_change"):
-        return {"n_iter_no_change": auto, "patience_share": PATIENCE_SHARE}
-    return {"n_iter_no_change": model.n_iter_no_change}
+def _patience(model: EstimatorInput) -> int:
+    """Return how many rounds without improvement end training, at most."""
+    return PATIENCE if model._is_auto("n_iter_no_change") else int(model.n_iter_no_change)
 
 
 def _algorithm(model: EstimatorInput, learner: Learner) -> Any:

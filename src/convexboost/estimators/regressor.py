@@ -94,9 +94,9 @@ class ConvexBoostRegressor(RegressorMixin, BaseConvexBoost):
         The part of the rows that early_stopping=True holds out.
     n_iter_no_change : int or "auto", default="auto"
         Early stopping waits this many rounds for a better validation loss (`early_stopping_rounds`
-        elsewhere).  The start does not count as a round.  "auto": a twentieth of the best round, and ten
-        rounds (five for members that are trees, whose mean curve is smooth).  A number raises where nothing
-        validates, and warns where there are too few rows for folds.
+        elsewhere).  The start does not count as a round.  "auto": 10, or less for members that are trees:
+        five rounds and a tenth of the best round.  A number raises where nothing validates, and warns where
+        there are too few rows for folds.
     scoring : str, callable or None, default="loss"
         By what early stopping and the choice of the best round go, on rows that validate.  "loss" is the loss
         of the model, None its `score`.  A name is that of a scorer of scikit-learn: "roc_auc",

@@ -69,8 +69,13 @@ def select(
     out = np.zeros((len(wanted), values.shape[1]))
     if communicator.size == 1:
         n_leaves, n = len(wanted), len(leaf)
-        counts = np.zeros(n_leaves + 1, np.int64), np.empty(n_leaves, np.int64)
-        _select_here(values, units, leaf, wanted, (*counts, np.empty(n), np.empty(n, np.int64)), out)
+        room = (
+            np.zeros(n_leaves + 1, np.int64),
+            np.empty(n_leaves, np.int64),
+            np.empty(n),
+            np.empty_like(units),
+        )
+        _select_here(values, units, leaf, wanted, room, out)
         return out + 0.0  # −0 is 0
     keys = (np.ascontiguousarray(values, float) + 0.0).view(np.uint64)
     keys = np.where(keys & SIGN, ~keys, keys | SIGN)  # in the order of the numbers

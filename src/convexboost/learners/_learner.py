@@ -27,10 +27,9 @@ class Defaults:
     step_of_members: str | None = None
     #: The step for losses that reweight rows (`Loss.reweights`).
     reweighting_step: str = "auto"
-    #: The rounds without improvement that end training, beside a share of the best round.
-    patience: int = 10
-    #: The same for the members of an ensemble, whose mean curve is smooth; None: as for one run.
-    patience_of_members: int | None = None
+    #: How long the members of an ensemble, whose mean curve is smooth, wait after an early best round
+    #: (`Options.early_patience`).
+    early_patience: int | None = None
     #: The part of the residual that is kept from round to round.
     decay: float = 1.0
     #: The width of the Moreau envelope by task, for losses with kinks whose leaves are refitted.

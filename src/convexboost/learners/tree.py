@@ -108,7 +108,7 @@ class Tree(Learner):
         step="refit:0.1",
         step_of_members="refit:0.15",
         reweighting_step="polyak:0.05",
-        patience_of_members=5,
+        early_patience=5,
         decay=0.7,
         envelopes={"classification": 3.0, "regression": 10.0},
     )
