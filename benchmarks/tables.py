@@ -289,7 +289,8 @@ def _tuned(runs: Runs, cell: Cell) -> dict[str, Any] | None:
         return None
     spec, done = tuned_spec(cell, runs.arguments, trials), sum("scores" in trial for trial in trials)
     if spec is None:
-        return {"failed": f"no trial was finished in {runs.arguments.limit:g} s"}
+        why = {trial["failed"] for trial in trials}
+        return {"failed": f"no trial was finished in {runs.arguments.limit:g} s ({min(why)})"}
     found = runs.find(spec)
     seconds = sum(trial["seconds"] for trial in trials)
     return None if found is None else {**found, "trials": (done, len(specs)), "search": seconds}

@@ -54,7 +54,8 @@ METHOD = """\
   quarter of them held out; a trial trains at most {rounds:,} rounds and stops when the library's own
   validation loss has not improved for {patience}. Setting and rounds are those with the least loss on the
   held-out rows (log-loss for classes), then a fit to the whole training part. Limit: {limit:g} s for the
-  trials of a library, table and loss; a trial that runs into it is lost."""
+  trials of a library, table and loss: no trial begins later, and one that has a process of its own
+  (`--jobs 1`) is lost when it runs into the limit."""
 
 
 class Row:
