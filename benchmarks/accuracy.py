@@ -6,6 +6,7 @@ A row is a data set and a measure.  Two halves: every library at its defaults, a
 the same budget.  Every fit runs in a process of its own, on one thread, with a time limit; its result is
 kept in --runs by what was asked, so that the program can be stopped and taken up again, and the work split
 between machines (--part 1/4 ... --part 4/4, then the program again with all of --runs in one folder).
+With --only the page has the names of the sets: accuracy_letter.md.
 """
 
 from __future__ import annotations
@@ -292,7 +293,10 @@ def publish(runs: Runs) -> None:
         }
         for half, rows in halves.items()
     }
-    common.publish(arguments, "accuracy", "Accuracy on test sets", body, results)
+    name, title = "accuracy", "Accuracy on test sets"
+    if arguments.only and not arguments.quick:  # a page of its own
+        name, title = "_".join([name, *arguments.only]), f"{title}: {', '.join(arguments.only)}"
+    common.publish(arguments, name, title, body, results)
 
 
 if __name__ == "__main__":

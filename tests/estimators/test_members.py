@@ -655,6 +655,7 @@ def test_scoring_is_not_ignored_silently():
     [
         ({}, 5, 0.1),
         ({"learner": "stump"}, 10, 0.0),
+        ({"loss": CVaR("absolute", 0.9)}, 10, 0.0),  # its steps may raise R
         ({"n_iter_no_change": 10}, 10, 0.0),
         ({"n_iter_no_change": 3}, 3, 0.0),
     ],

@@ -75,7 +75,7 @@ def settle(
             of_members,
             n_rounds=rounds(model, validated=True),
             n_iter_no_change=_patience(model),
-            early_patience=learner.auto.early_patience if model._is_auto("n_iter_no_change") else None,
+            early_patience=_early_patience(model, learner, of_members),
         ),
     )
 
@@ -99,6 +99,15 @@ def rounds(model: EstimatorInput, validated: bool = False) -> int:
 def _patience(model: EstimatorInput) -> int:
     """Return how many rounds without improvement end training, at most."""
     return PATIENCE if model._is_auto("n_iter_no_change") else int(model.n_iter_no_change)
+
+
+def _early_patience(model: EstimatorInput, learner: Learner, options: Options) -> int | None:
+    """Return what the learner declares; None where a number is given, or where steps may raise R.
+
+    A refit never raises it, and the curve is smooth.
+    """
+    is_smooth = options.step.refits_leaves
+    return learner.auto.early_patience if model._is_auto("n_iter_no_change") and is_smooth else None
 
 
 def _algorithm(model: EstimatorInput, learner: Learner) -> Any:
