@@ -380,6 +380,30 @@ def search_section(rows: Sequence[Row], n_tables: int) -> str:
     return "\n\n".join(parts)
 
 
+def untuned_section(rows: Sequence[Row], tuned: Sequence[Row]) -> str:
+    """Return how ours at its defaults compares with what the searches found."""
+    searched = {(row.set, row.measure): row for row in tuned if OURS in row.results and row.peers}
+    pairs = [(row, searched[row.set, row.measure]) for row in rows if (row.set, row.measure) in searched]
+    lines = []
+    for measure in ORDER:
+        own = [(row.values[OURS], to) for row, to in pairs if row.measure == measure and OURS in row.values]
+        if own:
+            lines.append(
+                [
+                    measure,
+                    len(own),
+                    sum(value < to.values[OURS] for value, to in own),
+                    f"{geometric_mean(clipped(value, to.values[OURS]) for value, to in own):.3f}",
+                    f"{geometric_mean(clipped(value, min(to.peers.values())) for value, to in own):.3f}",
+                ]
+            )
+    if not lines:
+        return ""
+    header = ("measure", "tables", "our default better than our search on", "ratio to our search")
+    about = "Ours at its defaults, the mean of five members, against the single models of the searches:"
+    return f"{about}\n\n" + table((*header, "ratio to the best peer after its search"), lines)
+
+
 def _search_seconds(found: dict[str, Any] | None) -> str:
     return number(found["search"]) if found else ""
 
@@ -431,6 +455,7 @@ def body(
         memory_section(rows),
         "## One search for all",
         search_section(tuned, n_tables),
+        untuned_section(rows, tuned),
         "## Loss against cost",
         tables_picture.section(points, arguments),
         "## What was fixed in advance",

@@ -153,6 +153,18 @@ def test_the_summary_ranks_a_failure_last_and_clips_ratios(bench):
     assert found["cost"]["HistGradientBoosting"] == pytest.approx(6.0)
 
 
+def test_our_default_is_compared_with_the_models_of_the_searches(bench):
+    default = rows(bench, [(1.0,), (2.0,), (2.0,), (2.0,), (2.0,)], [(2.1,), (2.0,), (2.0,), (2.0,), (2.0,)])
+    tuned = rows(
+        bench, [(1.1,), (2.0,), (0.9,), "too slow", (2.0,)], [(2.0,), (2.0,), (2.0,), (2.0,), (2.0,)]
+    )
+    text = bench.tables_page.untuned_section(default, tuned)
+    to_ours, to_best = (1.0 / 1.1 * 2.1 / 2.0) ** 0.5, (1.0 / 0.9 * 2.1 / 2.0) ** 0.5
+    assert text.splitlines()[-1] == f"| absolute error | 2 | 1 | {to_ours:.3f} | {to_best:.3f} |"
+    unfinished = rows(bench, [None, (2.0,), (2.0,), (2.0,), (2.0,)])
+    assert bench.tables_page.untuned_section(default, unfinished) == ""
+
+
 def test_a_table_that_some_library_has_not_seen_is_left_out(bench):
     some = rows(bench, [(1.0,), (2.0,), (2.0,), (2.0,), (2.0,)], [None, (2.0,), (2.0,), (2.0,), (2.0,)])
     assert bench.tables_page.summary(some)["absolute error"]["tables"] == 1
