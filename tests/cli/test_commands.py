@@ -1,5 +1,6 @@
 """fit, predict, evaluate, export, losses, learners: with real files, and some as real processes."""
 
+import functools
 import io
 import json
 import os
@@ -428,7 +429,13 @@ def test_ctrl_c(folder, finished):
     words = ["fit", str(folder / "houses.csv"), "--target", "price", "--set", "n_rounds=1000000", "--verbose"]
     words += ["--set", "early_stopping=false", "--out", str(out)]
     process = subprocess.Popen(
-        [*CONVEXBOOST, *words], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=os.environ
+        [*CONVEXBOOST, *words],
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ,
+        # Tests that run in the background of a shell ignore Ctrl-C, and so would their children.
+        preexec_fn=functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     )
     assert process.stderr.readline().startswith("round     0  objective ")
     time.sleep(0.3)
