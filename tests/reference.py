@@ -333,7 +333,7 @@ def tree(codes, offsets, categorical, monotone, V, rules):
     `rules`: max_leaves, max_depth, least, l2, category_l2, min_gain, random (a seed or None).  Returns the
     root: a dict with its rows, its best split and, if it was split, its children.
     """
-    root = {"rows": np.arange(len(V)), "depth": 0, "number": 0}
+    root = {"rows": np.arange(len(V)), "depth": 0, "number": 0, "way": 1}
     nodes, leaves = [root], [root]
     root["split"] = tree_split(root, codes, offsets, categorical, monotone, V, rules)
     while len(leaves) < rules["max_leaves"]:
@@ -346,8 +346,9 @@ def tree(codes, offsets, categorical, monotone, V, rules):
             break
         _, j, left = best["split"]
         goes_left = np.isin(codes[best["rows"], j], list(left))
-        for side in (goes_left, ~goes_left):
+        for bit, side in enumerate((goes_left, ~goes_left)):
             child = {"rows": best["rows"][side], "depth": best["depth"] + 1, "number": len(nodes)}
+            child["way"] = 2 * best["way"] + bit
             child["split"] = tree_split(child, codes, offsets, categorical, monotone, V, rules)
             nodes.append(child)
             leaves.append(child)
@@ -370,7 +371,7 @@ def tree_split(node, codes, offsets, categorical, monotone, V, rules):
         n_bins = offsets[j + 1] - offsets[j] - 1
         sums = np.array([V[rows[codes[rows, j] == b]].sum(axis=0) for b in range(n_bins + 1)])
         more = rules["category_l2"] if categorical[j] else 0.0
-        for left in tree_candidates(j, sums, categorical[j], node["number"], rules):
+        for left in tree_candidates(j, sums, categorical[j], node["way"], rules):
             a = sums[list(left)].sum(axis=0)
             b = total - a
             if a[0] < rules["least"] or b[0] < rules["least"] or min(a[0], b[0]) <= 0.0:
@@ -382,7 +383,7 @@ def tree_split(node, codes, offsets, categorical, monotone, V, rules):
     return found
 
 
-def tree_candidates(j, sums, categorical, number, rules):
+def tree_candidates(j, sums, categorical, way, rules):
     """The sets of bins that may go left, in the order in which ties are decided."""
     n_bins = len(sums) - 1
     held = [b for b in range(n_bins + categorical) if sums[b, 0] > 0]
@@ -398,7 +399,7 @@ def tree_candidates(j, sums, categorical, number, rules):
     prefixes = [held[: i + 1] if categorical else range(b + 1) for i, b in enumerate(held)]
     if rules["random"] is not None and len(held) > 1:
         span = len(held) - 1 if categorical else held[-1] - held[0]
-        cut = int(draw(rules["random"], number, j) * span)
+        cut = int(draw(rules["random"], way, j) * span)
         prefixes = [held[: cut + 1] if categorical else range(held[0] + cut + 1)]
     for missing in ([], [n_bins]) if has_missing else ([],):
         for left in prefixes:

@@ -836,7 +836,8 @@ def test_verbose(capfd):
 
 
 def test_history():
-    model = classifier("multiclass_hinge", algorithm="repeated", n_rounds=6, output="last").fit(X, C)
+    model = classifier("multiclass_hinge", algorithm="repeated", n_rounds=6, output="last", random_state=1)
+    model.fit(X, C)
     table = pd.DataFrame(model.history_)
     assert table.columns.tolist() == [
         *("round", "objective", "validation", "score", "edge", "intrinsic_edge", "step", "weak_learners"),

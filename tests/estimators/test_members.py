@@ -84,7 +84,8 @@ def test_the_best_round_of_the_members(name):
 def test_the_model_is_the_mean_of_its_members():
     """A member is a fit without the rows of its fold, which it validates on."""
     A = np.round(X)
-    model = make(ConvexBoostRegressor, loss="half_squared").fit(A, Y)
+    learner = Tree(splits="best")  # members draw cuts one after the other
+    model = make(ConvexBoostRegressor, loss="half_squared", learner=learner).fit(A, Y)
     share = _validation.folds_of_rows(A, Y[:, None], None, False)
     assert set(np.unique(share)) == {0.0, 1.0}
     curves, predictions = [], []
@@ -181,9 +182,9 @@ WEIGHTS["whole"] = WEIGHTS["large"] / 0.75
 @pytest.mark.parametrize("weight", WEIGHTS)
 @pytest.mark.parametrize("name", ["half_squared", "absolute", "softmax", "logistic"])
 def test_a_row_is_its_copies_with_parts_of_the_weight(name, weight, early_stopping, request):
-    if (name, weight, early_stopping) == ("absolute", "large", False):
+    if (name, weight, early_stopping) == ("half_squared", "whole", False):
         reason = (
-            "the same bits for 15 rounds; then rounding of p·Δ, which depends on the unit, decides a split"
+            "the same bits for 17 rounds; then rounding of p·Δ, which depends on the unit, decides a split"
         )
         request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
     estimator, y, options = CASES[name]
@@ -493,7 +494,7 @@ def test_an_interrupt_keeps_the_rounds_of_all_members():
 
 
 def test_an_interrupt_in_the_first_round(monkeypatch):
-    def interrupted(self, rng):
+    def interrupted(self, *_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("convexboost.learners._tree_set.TreeTarget.project", interrupted)

@@ -218,11 +218,11 @@ def test_weight_two_is_the_row_twice(loss, splits):
 
 
 AUTO = {  # (estimator, loss): (envelope, splits, leaves)
-    (ConvexBoostRegressor, "half_squared"): (0.0, "best", 31),
-    (ConvexBoostRegressor, "huber"): (0.0, "best", 31),
-    (ConvexBoostRegressor, "absolute"): (10.0, "best", 31),
-    (ConvexBoostRegressor, "quantile:0.9"): (10.0, "best", 31),
-    (ConvexBoostRegressor, "quantiles"): (10.0, "best", 31),
+    (ConvexBoostRegressor, "half_squared"): (0.0, "mixed", 31),
+    (ConvexBoostRegressor, "huber"): (0.0, "mixed", 31),
+    (ConvexBoostRegressor, "absolute"): (10.0, "mixed", 31),
+    (ConvexBoostRegressor, "quantile:0.9"): (10.0, "mixed", 31),
+    (ConvexBoostRegressor, "quantiles"): (10.0, "mixed", 31),
     (ConvexBoostClassifier, "hinge"): (3.0, "mixed", 15),
     (ConvexBoostClassifier, "multiclass_hinge"): (3.0, "mixed", 31),
     (ConvexBoostClassifier, "logistic"): (0.0, "mixed", 15),
@@ -251,7 +251,7 @@ def test_without_refit_there_is_no_envelope(options):
     X, y = data()
     options = {"n_rounds": 4, "random_state": 0, **options}
     tree = ConvexBoostRegressor("absolute", **options).fit(X, y)
-    said = ConvexBoostRegressor("absolute", Tree(splits="best"), **{"envelope": 0.0, **options}).fit(X, y)
+    said = ConvexBoostRegressor("absolute", **{"envelope": 0.0, **options}).fit(X, y)
     np.testing.assert_array_equal(tree.predict(X), said.predict(X))
 
 

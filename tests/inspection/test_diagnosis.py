@@ -631,7 +631,7 @@ def test_trials_take_frames_and_deeper_trees():
 def test_trials_of_trees_are_larger_trees_and_stumps():
     X, y = FRIEDMAN
     for learner, larger in (
-        ("tree", "Tree(max_leaves=124, splits='best')"),
+        ("tree", "Tree(max_leaves=124, splits='mixed')"),
         (Tree(8, 3, splits="best"), "Tree(max_leaves=32, max_depth=5, splits='best')"),
     ):
         model = regressor(learner=learner, n_rounds=5).fit(X, y)

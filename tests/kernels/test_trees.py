@@ -164,7 +164,7 @@ def test_split(binned, categorical, seed, n_outputs, few):
     rows = np.arange(len(V))
     rules = {"max_depth": 9, "least": 0.05 * V[:, 0].sum(), "l2": 2.5, "category_l2": 1.5, "random": seed}
     monotone = np.array([0, 0, 1])
-    node = {"rows": rows, "depth": 0, "number": 3}
+    node = {"rows": rows, "depth": 0, "way": 3}
     real = V.astype(float)
     expected = reference.tree_split(node, codes, binned.offsets, categorical, monotone, real, rules)
     limits = RULES._replace(min_weight=rules["least"], l2=2.5, category_l2=1.5, few=few)

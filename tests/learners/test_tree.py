@@ -45,19 +45,19 @@ def bound(learner, X, weight=None, categorical=None, **options):
     return learner.bind(X, FunctionSpace.of(len(X), weight), categorical, **options)
 
 
-def project(H, V, seed=0):
+def project(H, V, seed=0, curvature=None):
     delta = H.zero(V.shape[1])
     delta.add(Gradient(V, H.space))
-    return delta.project(np.random.default_rng(seed))
+    return delta.project(np.random.default_rng(seed), curvature)
 
 
-def grown(H, V, seed=0):
-    ((_, tree),) = project(H, V, seed).terms
+def grown(H, V, seed=0, curvature=None):
+    ((_, tree),) = project(H, V, seed, curvature).terms
     return tree
 
 
-def slow(H, V, seed=None):
-    """The slow tree for the same problem."""
+def slow(H, V, seed=None, curvature=1.0):
+    """The slow tree for the same problem; `curvature` is relative to its mean."""
     learner, weight = H.learner, H.space.weight
     rules = {
         "max_leaves": learner.max_leaves,
@@ -68,7 +68,7 @@ def slow(H, V, seed=None):
         "min_gain": max(learner.min_split_gain, 1e-13 * H.space.norm(V) ** 2),
         "random": seed,
     }
-    rows = np.column_stack([weight, weight[:, None] * V])
+    rows = np.column_stack([weight * np.clip(curvature, 0.1, 4.0), weight[:, None] * V])
     return reference.tree(
         H.inputs.codes, H.mapper.bins.offsets, H.categorical, H.monotone, rows, rules
     ), rules
@@ -91,18 +91,25 @@ SETTINGS = {
 }
 
 
+@pytest.mark.parametrize("is_curved", [False, True])
 @pytest.mark.parametrize("n_outputs", [1, 3])
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
-def test_same_tree_as_the_slow_grower(settings, n_outputs):
+def test_same_tree_as_the_slow_grower(settings, n_outputs, is_curved):
     for seed in range(3):
         rng = np.random.default_rng(seed)
         X, categorical = mixed(rng, 70)
         weight = rng.uniform(0.5, 2.0, 70) if seed else None
+        curvature, relative = None, 1.0
+        if is_curved:
+            curvature = rng.integers(0, 512, 70) ** 2 / 2.0**14
+            mean = curvature.mean() if weight is None else np.average(curvature, weights=weight)
+            relative = curvature / mean
         H = bound(Tree(**{"splits": "best", "max_leaves": 9, **settings}), X, weight, categorical)
         V = rng.normal(size=(70, n_outputs)) + np.nan_to_num(X[:, :1]) - np.isnan(X[:, 2:3])
-        tree = grown(H, V, seed)
+        tree = grown(H, V, seed, curvature)
         drawn = settings.get("splits") == "random"
-        root, rules = slow(H, V, int(np.random.default_rng(seed).integers(2**63)) if drawn else None)
+        cuts = int(np.random.default_rng(seed).integers(2**63)) if drawn else None
+        root, rules = slow(H, V, cuts, relative)
         # Leaf by leaf, at any codes, also those not met in training.
         codes = np.column_stack([rng.integers(0, b, 300) for b in np.diff(H.mapper.bins.offsets)]).astype(
             np.uint8

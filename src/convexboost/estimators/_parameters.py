@@ -61,6 +61,11 @@ class EstimatorParameters(NamedParts, BaseEstimator):
             if name != "self":
                 setattr(self, name, value)
 
+    @property
+    def _random_state(self) -> Any:
+        """Return `random_state`; None is 0, so that the same call makes the same model."""
+        return 0 if self.random_state is None else self.random_state
+
     def _is_auto(self, parameter: str) -> bool:
         value = getattr(self, parameter)
         return isinstance(value, str) and value == "auto"

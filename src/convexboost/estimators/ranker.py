@@ -120,7 +120,7 @@ class ConvexBoostRanker(BaseConvexBoost):
         numbers or names (or a mask), or none.
     random_state : int, RandomState or None, default=None
         For everything that is drawn at random: cuts of trees (`Tree` says when), rows and columns for each
-        tree, rows held out.  Give a number to get the same model again.
+        tree, rows held out.  None is 0, as in XGBoost and CatBoost: the same call makes the same model.
     n_jobs : int or None, default=None
         The number of threads; None and -1 are all cores.  The model does not depend on it.
     warm_start : bool, default=False

@@ -23,7 +23,7 @@ AHEAD = 2
 
 
 class BatchedGrowth(Growth):
-    """A tree in the making whose cuts do not depend on the order in which nodes are split."""
+    """A tree in the making, of which some leaves are split ahead of their turn."""
 
     def __init__(
         self,

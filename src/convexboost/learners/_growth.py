@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from convexboost.core.cached import cached_property
 from convexboost.core.communicator import ALONE, Communicator
 from convexboost.core.space import Array, FunctionSpace
 from convexboost.core.sums import total
@@ -39,6 +40,11 @@ THREADED = 2e6
 MAX_ROUNDING = 1e-5
 #: Means of targets that are further apart, relative to the length of the targets, are different.
 MAX_TIE = 1e-3
+#: A row counts at least and at most this often, by its curvature: one that the model got badly wrong has
+#: hardly any, and must not decide alone; a leaf must not be a single row.
+LEAST_CURVATURE, MOST_CURVATURE = 0.1, 4.0
+#: A row of mean curvature counts this often at most; more would not change a split.
+FINEST = 2.0**12
 
 
 def power_above(length: float) -> float:
@@ -82,6 +88,23 @@ class WholeWeights:
     def rounding(self) -> float:
         """Return the largest relative error of a sum of weights."""
         return min(0.5 / self.least, MAX_ROUNDING) if len(self.exact) else BETTER
+
+    @cached_property
+    def fineness(self) -> float:
+        """Return how often a row of mean curvature counts in `curved`: weights add up to LARGEST at most.
+
+        A power of two, at least 1 where weights are counted, so that a row of weight 2 stays the row twice.
+        """
+        if len(self.exact):
+            return 0.25
+        return min(max(2.0 ** math.floor(math.log2(LARGEST * self.unit / 2.0)), 1.0), FINEST)
+
+    def curved(self, curvature: Array, rows: slice) -> NDArray[np.int32]:
+        """Return weight times curvature for some rows; `curvature` is relative to its mean."""
+        shares = np.clip(curvature[rows], LEAST_CURVATURE, MOST_CURVATURE) * self.fineness
+        if len(self.exact):
+            return np.maximum(np.rint(self.whole[rows] * shares), 1.0).astype(np.int32)
+        return self.whole[rows] * np.maximum(np.rint(shares), 1.0).astype(np.int32)
 
     def rounding_of_means(self, norm: float) -> float:
         """Return how far apart two equal means of targets may be; `norm` is the length of the targets.

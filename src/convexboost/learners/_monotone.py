@@ -48,16 +48,19 @@ def nearest_monotone(tree: TreeFunction, values: Array, pooled: Pooled) -> Array
 
 
 def _meeting_point(low: Any, a: Array, high: Any, b: Array, pooled: Pooled, k: int) -> float:
-    """Return the best m for min(a, m), max(b, m): between two levels the same leaves are cut."""
+    """Return the best m for min(a, m), max(b, m): between two levels the same leaves are cut.
+
+    Where the best common value is a level, as a quantile may be, the leaf of that level has no say beyond it.
+    """
     levels = np.unique(np.concatenate([a, b]))
     levels = levels[(levels >= b.min()) & (levels <= a.max())]
     first, last = 0, len(levels) - 2
     while True:
         i = (first + last) // 2
         m = pooled(np.concatenate([low[a >= levels[i + 1]], high[b <= levels[i]]]), k)
-        if m > levels[i + 1] and i < last:
+        if m >= levels[i + 1] and i < last:
             first = i + 1
-        elif m < levels[i] and i > first:
+        elif m <= levels[i] and i > first:
             last = i - 1
         else:
             return float(np.clip(m, levels[i], levels[i + 1]))

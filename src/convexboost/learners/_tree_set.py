@@ -102,21 +102,29 @@ class TreeSet(RowSet):
         """Call `task` on chunks of range(size), on threads where it pays."""
         parallel.run(task, size, operations, self.inputs.n_threads)
 
-    def grow(self, D: Array, norm: float, rng: np.random.Generator) -> tuple[TreeFunction, Array]:
-        """Grow a tree on the rows of D, whose length is `norm`; return also the sums in its leaves."""
+    def grow(
+        self, D: Array, norm: float, rng: np.random.Generator, curvature: Array | None = None
+    ) -> tuple[TreeFunction, Array]:
+        """Grow a tree on the rows of D, whose length is `norm`; return also the sums in its leaves.
+
+        With a `curvature` a row weighs weight times curvature where splits are chosen, and nowhere else.
+        """
         seed = self._draw_seed(rng)
         features = self._draw_features(rng)
         order = self._draw_rows(D, norm, rng)
         unit = power_above(norm) / LARGEST
-        values = self._whole_numbers(D, unit)
-        rules = self._rules(norm / unit, float(self.learner.min_split_gain) / unit / unit, order, seed)
+        mean = 0.0 if curvature is None else self.space.mean(curvature)
+        if curvature is not None:
+            curvature = curvature / mean if mean > 0.0 else None
+        values = self._whole_numbers(D, unit, curvature)
+        fineness = 1.0 if curvature is None else self.weights.fineness
+        rules = self._rules(norm / unit, unit, fineness, order, seed)
         slots = self._n_slots(len(order))
         room = self._room(slots, len(features.numbers) << int(features.shift), D.shape[1])
         rows = Rows(cells(values), order, self.buffers.take("spare", (len(D),)))
-        is_batched = self.space.communicator.size > 1 and (seed is None or seed < 0)
-        growth = BatchedGrowth if is_batched else Growth
+        growth = BatchedGrowth if self.space.communicator.size > 1 else Growth
         nodes = growth(features, rows, rules, room, self.inputs.n_threads, self.space.communicator).run()
-        gain = nodes.gains * (unit * unit / self.weights.unit)
+        gain = nodes.gains * (unit * unit * fineness / self.weights.unit)
         return self._finish(D, norm, rows.order, nodes, gain)
 
     @property
@@ -149,30 +157,34 @@ class TreeSet(RowSet):
         # This is rng.integers(2**63), which takes several times as long.
         return int(rng.bit_generator.random_raw()) >> 1 if is_random else -1
 
-    def _rules(self, norm: float, min_gain: float, order: NDArray[np.int32], seed: int | None) -> Rules:
-        """Return the limits of the learner for a tree on these rows; `norm` is ‖Δ‖ in whole numbers."""
+    def _rules(
+        self, norm: float, unit: float, fineness: float, order: NDArray[np.int32], seed: int | None
+    ) -> Rules:
+        """Return the limits of the learner for a tree on these rows, in the units of `_whole_numbers`.
+
+        `norm` is ‖Δ‖ in these units; a row of mean curvature counts `fineness` times.
+        """
         learner, weights = self.learner, self.weights
         share = 1.0
         if learner.subsample < 1.0:
             share = total(self.space.weight[order], self.space.communicator)
-        rows_per_unit, max_leaves = weights.unit * self.n_rows, self.max_leaves
+        row, max_leaves = share * fineness / (weights.unit * self.n_rows), self.max_leaves
+        min_gain = max(float(learner.min_split_gain) / unit / unit, ROUNDING * norm**2)  # more than rounding
         return Rules(
             max_leaves=max_leaves,
             max_depth=max_leaves if learner.max_depth is None else min(int(learner.max_depth), max_leaves),
             # A little less, so that rounding does not decide; never 0: a leaf must have rows.
-            min_weight=max(
-                (1.0 - weights.rounding) * share * float(learner.min_samples_leaf) / rows_per_unit, 0.5
-            ),
-            min_gain=max(min_gain, ROUNDING * norm**2) * weights.unit,  # more than rounding
-            l2=share * float(learner.reg_lambda) / rows_per_unit,
-            category_l2=share * float(learner.cat_smooth) / rows_per_unit,
-            tie=weights.rounding_of_means(norm),
+            min_weight=max((1.0 - weights.rounding) * float(learner.min_samples_leaf) * row, 0.5),
+            min_gain=min_gain * weights.unit / fineness,
+            l2=float(learner.reg_lambda) * row,
+            category_l2=float(learner.cat_smooth) * row,
+            tie=weights.rounding_of_means(norm) / fineness,
             seed=seed,
             few=FEW_IF_RANDOM if seed is not None and seed >= 0 else FEW,
         )
 
-    def _whole_numbers(self, D: Array, unit: float) -> NDArray[np.int32]:
-        """Return weight and weight · D in whole numbers, the latter in units.
+    def _whole_numbers(self, D: Array, unit: float, curvature: Array | None) -> NDArray[np.int32]:
+        """Return weight, times curvature, and weight · D in whole numbers, the latter in units.
 
         By Cauchy-Schwarz no column of weight · |D| adds up to more than ‖D‖.
         """
@@ -182,6 +194,8 @@ class TreeSet(RowSet):
         def task(start: int, stop: int) -> None:
             rows = slice(start, stop)
             quantise(D[rows], whole[rows], exact[rows], scale, out[rows])
+            if curvature is not None:
+                out[rows, 0] = self.weights.curved(curvature, rows)
 
         self.share_out(task, len(D), 2.0 * D.size)
         return out
@@ -307,7 +321,12 @@ class TreeTarget(DenseTarget):
         self._factor *= factor
         self._square = None
 
-    def project(self, rng: np.random.Generator) -> Direction:
+    @property
+    def uses_curvature(self) -> bool:  # type: ignore[override]
+        """Return whether the learner wants splits for Newton steps."""
+        return self.hypotheses.learner.newton
+
+    def project(self, rng: np.random.Generator, curvature: Array | None = None) -> Direction:
         """Grow a tree on Δ and project on its line."""
         D = self.values
         if self._square is None:
@@ -315,7 +334,7 @@ class TreeTarget(DenseTarget):
         norm = math.sqrt(self._square)  # type: ignore[arg-type]
         if norm == 0.0:
             return ZERO
-        tree, sums = self.hypotheses.grow(D, norm, rng)
+        tree, sums = self.hypotheses.grow(D, norm, rng, curvature)
         squared = float(np.einsum("l,lk,lk->", sums[:, 0], tree.values, tree.values))
         inner = float(np.einsum("lk,lk->", sums[:, 1:], tree.values))
         # The coefficient must be positive, so that monotone trees stay monotone, and more than rounding.

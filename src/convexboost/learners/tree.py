@@ -58,14 +58,20 @@ class Tree(Learner):
         number of rows plus `reg_lambda`.  Small leaves are shrunken most.
     min_split_gain : float, default=0.0
         Decrease of the weighted squared error that a split must bring at least.
+    newton : bool, default=True
+        Whether a split gains what Newton steps in its leaves bring, the squared sum of the gradients divided
+        by the sum of the second derivatives, as in XGBoost and LightGBM; else what means bring, the squared
+        sum divided by the number of rows.  Only where leaves are refitted (``step="refit"``) and the loss has
+        second derivatives (logistic, softmax, exponential, Poisson).  In `min_samples_leaf`, `reg_lambda` and
+        `cat_smooth` a row then counts by its second derivative, relative to the mean of all rows, between 0.1
+        and 4: a leaf of rows that the model is sure of must be larger.
     cat_smooth : float, default=10.0
         Rows of a node's mean that are added to each of its categories before they are sorted; the same
         number is added to `reg_lambda` when a split on categories is compared with others.
     splits : {"auto", "best", "random", "mixed"}, default="auto"
         "best": the best of all cuts.  "random": for each column of a node one cut is drawn, and the best of
         these is taken (extremely randomised trees).  "mixed": a quarter of the trees, drawn by lot, have the
-        best cuts, the others random ones.  "auto" is "mixed" in classifiers and rankers, "best" in
-        regressors.
+        best cuts, the others random ones.  "auto" is "mixed".
     subsample : float, default=1.0
         Share of the rows that a tree is grown on, drawn anew for each tree; a ranker draws whole queries.
         Copies of a row are drawn together.  The values of the leaves are those of all rows.
@@ -94,6 +100,7 @@ class Tree(Learner):
     min_samples_leaf: float = 10
     reg_lambda: float = 0.0
     min_split_gain: float = 0.0
+    newton: bool = True
     cat_smooth: float = 10.0
     splits: str = "auto"
     subsample: float = 1.0
@@ -122,6 +129,7 @@ class Tree(Learner):
             if not fine:
                 raise ValueError(f"`{name}` of a tree must be {wanted}, got {getattr(self, name)!r}")
 
+        need("newton", isinstance(self.newton, bool), "True or False")
         leaves, depth, bins = self.max_leaves, self.max_depth, self.max_bins
         fine = leaves == "auto" if isinstance(leaves, str) else isinstance(leaves, Integral) and leaves >= 2
         need("max_leaves", fine, "an integer of at least 2, or 'auto'")
@@ -156,7 +164,7 @@ class Tree(Learner):
         return replace(
             self,
             max_leaves=leaves if self.max_leaves == "auto" else self.max_leaves,
-            splits=("best" if task == "regression" else "mixed") if self.splits == "auto" else self.splits,
+            splits="mixed" if self.splits == "auto" else self.splits,
         )
 
     def stronger(self) -> Tree:

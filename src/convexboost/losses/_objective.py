@@ -389,6 +389,18 @@ class Pointwise(BoundLoss):
         parallel.run(task, len(parts), 20.0 * F.size, n_threads if self.thread_safe else 1)
         return self.space.added(found).columns()
 
+    def curvatures(self, G: Array, n_threads: int) -> Array:
+        """Return the second derivatives of each row and output, from the gradient."""
+        C = np.empty_like(G)
+
+        def task(start: int, stop: int) -> None:
+            for block in blocks(stop - start, G.shape[1]):
+                rows = slice(start + block.start, start + block.stop)
+                C[rows] = self.loss.curvatures(self.y[rows], G[rows])
+
+        parallel.run(task, len(G), 8.0 * G.size, n_threads)
+        return C
+
     def curvature(self, base: Array) -> float:
         """Return the mean second derivative at the base, where the loss has one."""
         if not self.loss.has_curvatures:

@@ -35,8 +35,7 @@ import numpy as np
 from convexboost.core.gradients import Gradient
 from convexboost.core.hypotheses import Direction
 from convexboost.core.space import Array
-from convexboost.core.tolerances import ROUNDING, blocks
-from convexboost.kernels import parallel
+from convexboost.core.tolerances import ROUNDING
 from convexboost.kernels.leaves import leaf_sums
 
 if TYPE_CHECKING:
@@ -165,14 +164,8 @@ def _between(formula: Array, leaves: Leaves, rows: Pointwise) -> Array:
 
 def _newton(leaves: Leaves, rows: Pointwise) -> Array:
     """Make a damped Newton step from the sums of first and second derivatives in each leaf."""
-    G, l2, C = _gradient(leaves, rows).values, leaves.objective.l2, np.empty_like(leaves.F)
-
-    def task(start: int, stop: int) -> None:
-        for block in blocks(stop - start, G.shape[1]):
-            part = slice(start + block.start, start + block.stop)
-            C[part] = rows.loss.curvatures(rows.y[part], G[part])
-
-    parallel.run(task, len(G), 8.0 * G.size, leaves.n_threads)
+    G, l2 = _gradient(leaves, rows).values, leaves.objective.l2
+    C = rows.curvatures(G, leaves.n_threads)
     if l2 > 0.0:
         G, C = G + l2 * (leaves.F - leaves.base), C + l2
     first, second = (leaves.sums(derivatives)[:, 1:] for derivatives in (G, C))

@@ -151,6 +151,16 @@ class LocalScores:
     def _curvature(self) -> float:
         return self.objective.curvature(self.base)
 
+    def curvature_of_rows(self) -> Array | None:
+        """Return the second derivative of R in each row, where rows are not coupled and the loss has one."""
+        rows = self.objective.by_rows
+        if rows is None or not rows.loss.has_curvatures:
+            return None
+        self._evaluate()
+        assert self._plain is not None
+        found: Array = rows.curvatures(self._plain.values, self.n_threads).sum(axis=1)
+        return found + self.objective.l2 * self.objective.n_outputs
+
     def distance(self) -> float:
         """‖F − base‖."""
         F, base = self.F, self.base

@@ -74,7 +74,10 @@ DEPTH = 3
 SPLIT = 4  #: the feature of its best split, as it is numbered in `Features`
 FEATURE = 5  #: the number of the feature that it splits among all features, −1 for a leaf
 CHILD = 6  #: its left child; the right one is next to it
-N_NUMBERS = 7
+PATH = 7  #: the way to it, in bits: 1 for the root, then 0 for left and 1 for right; cuts are drawn by it
+N_NUMBERS = 8
+#: The bits of a way that are kept.
+WAY = 2**61 - 1
 
 
 class Nodes(NamedTuple):
@@ -90,7 +93,8 @@ class Nodes(NamedTuple):
         n_nodes = 2 * max_leaves - 1
         numbers = np.zeros((n_nodes, N_NUMBERS), np.int64)
         numbers[0, END] = n_rows
-        numbers[:, FEATURE:] = -1
+        numbers[:, FEATURE] = numbers[:, CHILD] = -1
+        numbers[0, PATH] = 1
         return cls(numbers, np.zeros(n_nodes), np.zeros((n_nodes, 4), np.uint64))
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from convexboost.core.compiling import kernel, part
 from convexboost.core.tolerances import BETTER
 from convexboost.kernels.descent import part_rows
-from convexboost.kernels.trees.data import BEGIN, CHILD, DEPTH, END, FEATURE, SLOT, SPLIT
+from convexboost.kernels.trees.data import BEGIN, CHILD, DEPTH, END, FEATURE, PATH, SLOT, SPLIT, WAY
 from convexboost.kernels.trees.few_rows import copy_values
 from convexboost.kernels.trees.histograms import add_histogram, add_up, clear, subtract
 from convexboost.kernels.trees.splits import Place, find_split
@@ -40,6 +40,8 @@ def divide(
     numbers[n_nodes + 1, BEGIN], numbers[n_nodes + 1, END] = middle, end
     numbers[small, DEPTH] = numbers[large, DEPTH] = numbers[node, DEPTH] + 1
     numbers[large, SLOT], numbers[small, SLOT] = numbers[node, SLOT], slot
+    way = 2 * (numbers[node, PATH] & WAY)
+    numbers[n_nodes, PATH], numbers[n_nodes + 1, PATH] = way, way + 1
     numbers[node, FEATURE], numbers[node, CHILD] = feature, n_nodes
     return small
 
@@ -87,7 +89,7 @@ def grow(features, rows, nodes, room, rules, n_nodes, new):
             else:
                 copy_values(values, order, begin, end, room.values, total)
             if numbers[node, DEPTH] < rules.max_depth and total[0] >= 2.0 * rules.min_weight:
-                place = Place(node, begin, end, slot)
+                place = Place(numbers[node, PATH], begin, end, slot)
                 gains[node], numbers[node, SPLIT] = find_split(
                     features, rows, room, rules, place, kinds, rules.seed, room.used, masks[node]
                 )

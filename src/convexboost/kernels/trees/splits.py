@@ -16,7 +16,7 @@ from convexboost.kernels.trees.histograms import weight_of
 class Place(NamedTuple):
     """A node."""
 
-    number: int
+    path: int
     begin: int  #: its rows are order[begin:end]
     end: int
     slot: int  #: of its histogram, where it has one
@@ -36,7 +36,7 @@ def find_split(features, rows, room, rules, place, categorical, seed, used, mask
     and `room`: an argument that is None removes code.
     """
     codes, n_bins, total, order = features.codes, features.n_bins, room.total, rows.order
-    (node, begin, end, slot), shift = place, np.int64(features.shift)
+    (path, begin, end, slot), shift = place, np.int64(features.shift)
     has_few, copied, sorted_, hist = end - begin <= rules.few, 0, local_array(257, np.int64), room.hists[slot]
     base, best_gain, best_feature = 0.0, 0.0, -1
     for k in range(1, len(total)):
@@ -49,7 +49,7 @@ def find_split(features, rows, room, rules, place, categorical, seed, used, mask
         if categorical is not None:
             is_category = categorical[j]
         if seed is not None:
-            chance = draw(seed, node, j) if seed >= 0 else 0.0
+            chance = draw(seed, path, j) if seed >= 0 else 0.0
             if seed >= 0 and has_few and not is_category:
                 if j >= copied:
                     copied = j - j % CHUNK + CHUNK
