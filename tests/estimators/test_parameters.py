@@ -138,8 +138,8 @@ def test_members_take_longer_steps_unless_a_rate_is_given():
         settled = ConvexBoostRegressor(n_rounds=2, **options).fit(X, Y)._settled
         return settled.options.step, settled.ensemble_options.step
 
-    assert steps() == (Refit(0.1), Refit(0.15))
-    assert steps(learning_rate=0.2) == steps(step="refit:0.2") == (Refit(0.2), Refit(0.2))
+    assert steps() == (Refit(0.1), Refit(0.2))
+    assert steps(learning_rate=0.3) == steps(step="refit:0.3") == (Refit(0.3), Refit(0.3))
     assert steps(loss=CVaR("absolute", 0.5)) == (Polyak(0.05), Polyak(0.05))
     one, several = steps(learner="stump")
     assert one == several

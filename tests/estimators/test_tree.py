@@ -372,3 +372,32 @@ def test_a_loss_that_reweights_rows_without_a_known_minimum():
     model = ConvexBoostRegressor(CVaR(Linear(), 0.8), n_rounds=20).fit(X, y)
     assert model.constants_.minimum is None
     assert model.history_["objective"].min() < model.history_["objective"][0]
+
+
+@pytest.mark.parametrize("loss", ["softmax", "exponential", "half_squared"])
+def test_newton_splits_are_where_leaves_are_refitted(loss):
+    """Other steps go by the projection of Δ, and a constant curvature changes nothing."""
+    X, y = data(n=400)
+    kind = ConvexBoostRegressor if loss == "half_squared" else ConvexBoostClassifier
+    y = y if kind is ConvexBoostRegressor else (y > np.quantile(y, 0.8)).astype(int)
+
+    def predicted(step, newton):
+        options = {"n_rounds": 6, "early_stopping": False, "step": step, "random_state": 0}
+        model = kind(loss, Tree(newton=newton), **options).fit(X, y)
+        return model.predict(X) if kind is ConvexBoostRegressor else model.decision_function(X)
+
+    np.testing.assert_array_equal(predicted("constant:0.1", True), predicted("constant:0.1", False))
+    is_same = np.array_equal(predicted("refit:0.1", True), predicted("refit:0.1", False))
+    assert is_same == (loss == "half_squared")
+
+
+@pytest.mark.parametrize("kind", [ConvexBoostRegressor, ConvexBoostClassifier])
+def test_the_same_call_makes_the_same_model(kind):
+    """Without a seed, too, as in LightGBM, XGBoost and CatBoost."""
+    X, y = data(n=300)
+    y = y if kind is ConvexBoostRegressor else (y > np.median(y)).astype(int)
+    models = [kind(n_rounds=5, random_state=seed).fit(X, y) for seed in (None, 0, None, 1)]
+    first, zero, again, other = (model.model_.predict(X) for model in models)
+    np.testing.assert_array_equal(first, again)
+    np.testing.assert_array_equal(first, zero)
+    assert not np.array_equal(first, other)

@@ -127,6 +127,49 @@ def test_same_tree_as_the_slow_grower(settings, n_outputs, is_curved):
             np.testing.assert_allclose(tree.values[leaf], p @ V[rows] / (p.sum() + rules["l2"]), rtol=1e-9)
 
 
+def test_splits_gain_what_newton_steps_bring():
+    """Of two cuts, the one whose leaves have the larger Σg²/Σh, not the one with the larger Σg²/n."""
+    x = np.repeat([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0]], [60, 20, 20], axis=0)
+    V = np.repeat([[0.0], [2.0], [2.1]], [60, 20, 20], axis=0)
+    H = bound(Tree(max_leaves=2, min_samples_leaf=2, splits="best"), x)
+    assert grown(H, V).feature[0] == 0
+    sure_rows_at_the_end = np.repeat([1.0, 1.0, 0.2], [60, 20, 20])
+    assert grown(H, V, curvature=sure_rows_at_the_end).feature[0] == 1
+    np.testing.assert_array_equal(
+        grown(H, V, curvature=np.full(100, 7.0)).values, grown(H, V).values, err_msg="equal curvatures"
+    )
+
+
+@pytest.mark.parametrize("weight", [None, "whole", "any"])
+def test_a_curved_row_is_its_copies(weight):
+    """Whatever the curvature: a row of weight 2 is the row twice, and the order of rows does not matter."""
+    rng = np.random.default_rng(5)
+    X, V, curvature = rng.normal(size=(90, 3)), rng.normal(size=(90, 1)), rng.exponential(size=90)
+    weights = {None: np.ones(90), "whole": rng.integers(1, 4, 90), "any": rng.uniform(0.5, 2.0, 90)}[weight]
+    rows = rng.permutation(np.repeat(np.arange(90), np.where(np.arange(90) < 40, 2, 1)))
+    parts = weights[rows]
+    once = weights * np.where(np.arange(90) < 40, 2.0, 1.0)
+    trees = []
+    for x, v, c, w in ((X, V, curvature, once), (X[rows], V[rows], curvature[rows], parts)):
+        H = bound(Tree(splits="best", min_samples_leaf=5), x, w)
+        tree = grown(H, v, curvature=c)
+        trees.append(tree.values[H.mapper.prepare(X).leaves(tree)])
+    np.testing.assert_allclose(trees[0], trees[1], rtol=1e-9, atol=1e-12)
+
+
+def test_curvatures_of_nearly_all_rows_may_vanish():
+    """Light rows still count a little, and a heavy one is no leaf of its own."""
+    rng = np.random.default_rng(0)
+    X, V = rng.normal(size=(400, 2)), rng.normal(size=(400, 1))
+    H = bound(Tree(splits="best"), X)
+    curvature = np.where(np.arange(400) < 3, 1.0, 1e-300)
+    tree = grown(H, V, curvature=curvature)
+    count = np.bincount(H.inputs.leaves(tree))
+    assert len(count) > 2
+    assert count.min() >= 3
+    assert len(grown(H, V, curvature=np.zeros(400)).values) == len(grown(H, V).values)
+
+
 @pytest.mark.parametrize("n_outputs", [1, 3])
 def test_same_tree_as_scikit_learn(n_outputs):
     rng = np.random.default_rng(3)

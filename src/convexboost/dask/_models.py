@@ -87,7 +87,8 @@ class DaskModel(BaseConvexBoost):
             if whole_queries and rows is not None and groups is None:
                 raise ValueError(f"`{label}{name}` is needed: one label per row")
         estimator = self._blank()
-        if self.checkpoint is None and not isinstance(self._random_state, int):  # else a file may hold the seed
+        # With a checkpoint the file may hold the seed.
+        if self.checkpoint is None and not isinstance(self._random_state, int):
             with naming("random_state"):
                 estimator.random_state = int(check_random_state(self.random_state).randint(2**31))
         return Job(estimator, whole_queries, timeout())

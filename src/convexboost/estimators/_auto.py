@@ -135,8 +135,10 @@ def _with_step(
     if auto and has_rate:
         spec = "polyak" if reweights else "refit"
     elif auto and options.algorithm.adds_one_hypothesis:
-        longer = learner.auto.step_of_members if of_members else None
-        spec = learner.auto.reweighting_step if reweights else longer or learner.auto.step
+        usual = learner.auto.step
+        if of_members:
+            usual = learner.auto.steps_of_members.get(model._task, usual)
+        spec = learner.auto.reweighting_step if reweights else usual
     options = replace(options, step=spec)
     if not has_rate:
         return options

@@ -50,8 +50,9 @@ class ConvexBoostRanker(BaseConvexBoost):
     learning_rate : float or "auto", default="auto"
         How much of each new tree is added.  A number makes step="auto" mean "refit" at this rate ("polyak"
         for losses that reweight rows, such as `CVaR`), and gives another named step its scale.  "auto" is
-        0.1 for trees, and 0.15 where several members train (`early_stopping`): their mean forgives longer
-        steps.  Other learners have a step that finds its scale by itself.
+        0.1 for trees; where several members train (`early_stopping`), whose mean forgives longer steps, 0.2
+        in regressors and 0.15 in classifiers and rankers.  Other learners have a step that finds its scale
+        by itself.
     max_weak_learners : int or None, default=None
         The largest number of weak learners to train; None is no limit.  "repeated" trains t of them in round
         t, the other algorithms one per round.

@@ -23,8 +23,8 @@ class Defaults:
 
     #: The step where a round adds one hypothesis.
     step: str = "auto"
-    #: The same for the members of an ensemble, whose mean forgives longer steps; None: as for one run.
-    step_of_members: str | None = None
+    #: The same by task for the members of an ensemble, whose mean forgives longer steps.
+    steps_of_members: Mapping[str, str] = field(default_factory=dict)
     #: The step for losses that reweight rows (`Loss.reweights`).
     reweighting_step: str = "auto"
     #: How long the members of an ensemble, whose mean curve is smooth, wait after an early best round

@@ -113,7 +113,11 @@ class Tree(Learner):
     #: to leave a kink.
     auto = Defaults(
         step="refit:0.1",
-        step_of_members="refit:0.15",
+        steps_of_members={
+            "classification": "refit:0.15",
+            "ranking": "refit:0.15",
+            "regression": "refit:0.2",
+        },
         reweighting_step="polyak:0.05",
         early_patience=5,
         decay=0.7,
