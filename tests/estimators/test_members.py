@@ -497,7 +497,7 @@ def test_an_interrupt_in_the_first_round(monkeypatch):
     def interrupted(self, *_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("convexboost.learners._tree_set.TreeTarget.project", interrupted)
+    monkeypatch.setattr("convexboost.learners._tree_set.TreeTarget.project_to_refit", interrupted)
     with pytest.raises(KeyboardInterrupt):
         make(ConvexBoostRegressor).fit(X, Y)
 

@@ -48,7 +48,7 @@ def bound(learner, X, weight=None, categorical=None, **options):
 def project(H, V, seed=0, curvature=None):
     delta = H.zero(V.shape[1])
     delta.add(Gradient(V, H.space))
-    return delta.project(np.random.default_rng(seed), curvature)
+    return delta.project_to_refit(np.random.default_rng(seed), curvature)
 
 
 def grown(H, V, seed=0, curvature=None):

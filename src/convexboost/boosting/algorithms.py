@@ -59,7 +59,7 @@ class State:
         if not (delta.uses_curvature and self.step.refits_leaves):
             return self._find(lambda: delta.project(self.rng))
         curvature = self.F.curvature_of_rows()
-        return self._find(lambda: delta.project(self.rng, curvature))
+        return self._find(lambda: delta.project_to_refit(self.rng, curvature))
 
     def pursue(self, delta: Target, count: float, tolerance: float, rescale: bool) -> Direction:
         """Return the sum of up to `count` projections, each of what the ones before left over of Δ."""

@@ -224,15 +224,19 @@ class Target(ABC):
     def scale(self, factor: float) -> None:
         """Δ ← factor Δ."""
 
-    uses_curvature: bool = False  #: whether `project` takes the curvature of R
+    uses_curvature: bool = False  #: whether `project_to_refit` looks at the curvature
 
     @abstractmethod
     def project(self, rng: np.random.Generator) -> Direction:
-        """Return (⟨Δ, h*⟩/‖h*‖²) h* for the best h* found in H; `ZERO` if every h is orthogonal to Δ.
+        """Return (⟨Δ, h*⟩/‖h*‖²) h* for the best h* found in H; `ZERO` if every h is orthogonal to Δ."""
 
-        A target that `uses_curvature` takes a second argument: the second derivative of R in each row,
-        (n_samples,), where Newton steps will replace the values of h*, else None.
+    def project_to_refit(self, rng: np.random.Generator, curvature: Array | None) -> Direction:
+        """Do the same where other values will replace those of h*: by Newton steps, if R has a curvature.
+
+        A set may then look for the h* that gains most by these.  `curvature` is the second derivative of R
+        in each row, (n_samples,).
         """
+        return self.project(rng)
 
     @abstractmethod
     def subtract(self, direction: Direction) -> None:

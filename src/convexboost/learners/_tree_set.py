@@ -326,8 +326,12 @@ class TreeTarget(DenseTarget):
         """Return whether the learner wants splits for Newton steps."""
         return self.hypotheses.learner.newton
 
-    def project(self, rng: np.random.Generator, curvature: Array | None = None) -> Direction:
+    def project(self, rng: np.random.Generator) -> Direction:
         """Grow a tree on Δ and project on its line."""
+        return self.project_to_refit(rng, None)
+
+    def project_to_refit(self, rng: np.random.Generator, curvature: Array | None) -> Direction:
+        """Grow a tree for Newton steps on Δ and project on its line."""
         D = self.values
         if self._square is None:
             self._update(D, 0.0)
