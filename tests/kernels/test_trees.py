@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from convexboost.kernels.descent import Branches, add_trees, descend
-from convexboost.kernels.target import Update, quantise, update_target
+from convexboost.kernels.target import Curvature, Update, quantise, update_target
 from convexboost.kernels.trees.data import (
     BEGIN,
     CHILD,
@@ -31,6 +31,7 @@ from convexboost.kernels.vectors import FEW_WORDS, WORDS
 from tests import reference
 
 SHIFT = np.uint64(8)
+FLAT = Curvature(np.empty(0))
 RULES = Rules(
     max_leaves=6, max_depth=50, min_weight=0.5, min_gain=0.0, l2=0.0, category_l2=0.0, tie=0.0, seed=None
 )
@@ -90,7 +91,7 @@ def rows_of(binned, n_outputs=None):
     G = binned.G if n_outputs is None else np.resize(binned.G, (len(binned.G), n_outputs))
     V = np.zeros((len(G), n_columns(G.shape[1])), np.int32)
     whole = np.random.default_rng(1).integers(1, 4, len(G)).astype(np.int32)
-    quantise(G, whole, np.empty(0), 1000.0, V)
+    quantise(G, whole, np.empty(0), 1000.0, FLAT, V)
     return np.ascontiguousarray(binned.codes.T), V
 
 
@@ -135,10 +136,21 @@ def test_whole_numbers():
     """Weights that count rows multiply what was rounded; others are rounded with the target."""
     D = np.array([[0.26, -1.0], [0.26, 3.14159]])
     V = np.zeros((2, 8), np.int32)
-    quantise(D, np.array([1, 3], np.int32), np.empty(0), 10.0, V)
+    quantise(D, np.array([1, 3], np.int32), np.empty(0), 10.0, FLAT, V)
     assert V.tolist() == [[1, 3, -10, *[0] * 5], [3, 9, 93, *[0] * 5]]
-    quantise(D[1:], np.array([3], np.int32), np.array([0.3]), 100.0, V[1:])
+    quantise(D[1:], np.array([3], np.int32), np.array([0.3]), 100.0, FLAT, V[1:])
     assert V.tolist() == [[1, 3, -10, *[0] * 5], [3, 8, 94, *[0] * 5]]
+
+
+def test_whole_numbers_of_curvatures():
+    """A row of weight 3 is three rows of its curvature; targets do not feel it."""
+    D, V = np.full((4, 1), 0.5), np.zeros((4, 2), np.int32)
+    curvature = Curvature(np.array([0.26, 0.26, 1e-9, 50.0]), 100.0, 10.0, 400.0)
+    quantise(D, np.array([1, 3, 2, 1], np.int32), np.empty(0), 10.0, curvature, V)
+    assert V.tolist() == [[26, 5], [78, 15], [20, 10], [400, 5]]
+    counts, weight = np.array([1000, 3000, 1, 1], np.int32), np.array([0.1, 0.3, 0.1, 0.1])
+    quantise(D, counts, weight, 100.0, curvature._replace(factor=0.1, least=0.01, most=0.4), V)
+    assert V.tolist() == [[26, 5], [78, 15], [1, 5], [1, 5]]
 
 
 @pytest.mark.parametrize("times", [1, NARROW, COPIED])

@@ -34,23 +34,38 @@ def update_target(D, update, start, stop):
             D[i, k] = factor * (D[i, k] - table[out, k]) + scale * G[i, k]
 
 
-def quantise(D: Array, counts: Any, weight: Array, scale: float, out: NDArray[np.int32]) -> None:
-    """Write weight and, behind it, weight · scale · D in whole numbers.
+class Curvature(NamedTuple):
+    """How much rows count where splits are chosen: factor · values, cut off at both ends."""
+
+    values: Any  #: float64, (n,); empty: all rows count once
+    factor: float = 1.0
+    least: float = 1.0
+    most: float = 1.0
+
+
+def quantise(
+    D: Array, counts: Any, weight: Array, scale: float, curvature: Curvature, out: NDArray[np.int32]
+) -> None:
+    """Write weight times curvature and, behind it, weight · scale · D in whole numbers.
 
     `counts` are the weights in whole numbers.  Where they are exact, `weight` is empty and a row with weight
-    2 is exactly the row twice.
+    2 is exactly the row twice: its curvature is rounded first.
     """
-    _quantise(D[:, 0] if D.shape[1] == 1 else D, counts, weight, scale, out)
+    _quantise(D[:, 0] if D.shape[1] == 1 else D, counts, weight, scale, curvature, out)
 
 
 @kernel(allocates=False)
-def _quantise(D, counts, weight, scale, out):
+def _quantise(D, counts, weight, scale, curvature, out):
     """Do so; where there is one output, D is a vector."""
-    is_exact = len(weight) == 0
+    is_exact, is_curved = len(weight) == 0, len(curvature.values) > 0
     for i in range(index(len(D))):
         count = counts[i]
         factor, times = (scale, count) if is_exact else (scale * weight[i], np.int32(1))
         out[i, ZERO] = count
+        if is_curved:
+            share = min(max(curvature.values[i] * curvature.factor, curvature.least), curvature.most)
+            bent = count * max(np.rint(share), 1.0) if is_exact else max(np.rint(count * share), 1.0)
+            out[i, ZERO] = np.int32(bent)
         if D.ndim == 1:
             out[i, ONE] = times * np.int32(np.rint(D[i] * factor))
         else:

@@ -16,6 +16,7 @@ from convexboost.core.sums import total
 from convexboost.core.text import brief
 from convexboost.core.tolerances import BETTER
 from convexboost.kernels import parallel
+from convexboost.kernels.target import Curvature
 from convexboost.kernels.trees.data import (
     BEGIN,
     END,
@@ -91,7 +92,7 @@ class WholeWeights:
 
     @cached_property
     def fineness(self) -> float:
-        """Return how often a row of mean curvature counts in `curved`: weights add up to LARGEST at most.
+        """Return how often a row of mean curvature counts: weights add up to LARGEST at most.
 
         A power of two, at least 1 where weights are counted, so that a row of weight 2 stays the row twice.
         """
@@ -99,12 +100,12 @@ class WholeWeights:
             return 0.25
         return min(max(2.0 ** math.floor(math.log2(LARGEST * self.unit / 2.0)), 1.0), FINEST)
 
-    def curved(self, curvature: Array, rows: slice) -> NDArray[np.int32]:
-        """Return weight times curvature for some rows; `curvature` is relative to its mean."""
-        shares = np.clip(curvature[rows], LEAST_CURVATURE, MOST_CURVATURE) * self.fineness
-        if len(self.exact):
-            return np.maximum(np.rint(self.whole[rows] * shares), 1.0).astype(np.int32)
-        return self.whole[rows] * np.maximum(np.rint(shares), 1.0).astype(np.int32)
+    def curved(self, curvature: Array | None, mean: float) -> Curvature:
+        """Return how often rows count; a row of mean curvature counts `fineness` times."""
+        if curvature is None or mean <= 0.0:
+            return Curvature(np.empty(0))
+        parts = self.fineness
+        return Curvature(curvature, parts / mean, LEAST_CURVATURE * parts, MOST_CURVATURE * parts)
 
     def rounding_of_means(self, norm: float) -> float:
         """Return how far apart two equal means of targets may be; `norm` is the length of the targets.

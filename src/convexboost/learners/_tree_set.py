@@ -23,7 +23,7 @@ from convexboost.core.tolerances import ROUNDING
 from convexboost.kernels import parallel
 from convexboost.kernels.hashing import Fingerprints, draw_rows, fingerprints_of_codes
 from convexboost.kernels.leaves import leaf_sums
-from convexboost.kernels.target import Update, quantise, update_target
+from convexboost.kernels.target import Curvature, Update, quantise, update_target
 from convexboost.kernels.trees.data import (
     LARGEST,
     Features,
@@ -113,11 +113,9 @@ class TreeSet(RowSet):
         features = self._draw_features(rng)
         order = self._draw_rows(D, norm, rng)
         unit = power_above(norm) / LARGEST
-        mean = 0.0 if curvature is None else self.space.mean(curvature)
-        if curvature is not None:
-            curvature = curvature / mean if mean > 0.0 else None
-        values = self._whole_numbers(D, unit, curvature)
-        fineness = 1.0 if curvature is None else self.weights.fineness
+        bent = self.weights.curved(curvature, 0.0 if curvature is None else self.space.mean(curvature))
+        values = self._whole_numbers(D, unit, bent)
+        fineness = self.weights.fineness if len(bent.values) else 1.0
         rules = self._rules(norm / unit, unit, fineness, order, seed)
         slots = self._n_slots(len(order))
         room = self._room(slots, len(features.numbers) << int(features.shift), D.shape[1])
@@ -183,7 +181,7 @@ class TreeSet(RowSet):
             few=FEW_IF_RANDOM if seed is not None and seed >= 0 else FEW,
         )
 
-    def _whole_numbers(self, D: Array, unit: float, curvature: Array | None) -> NDArray[np.int32]:
+    def _whole_numbers(self, D: Array, unit: float, curvature: Curvature) -> NDArray[np.int32]:
         """Return weight, times curvature, and weight · D in whole numbers, the latter in units.
 
         By Cauchy-Schwarz no column of weight · |D| adds up to more than ‖D‖.
@@ -193,9 +191,8 @@ class TreeSet(RowSet):
 
         def task(start: int, stop: int) -> None:
             rows = slice(start, stop)
-            quantise(D[rows], whole[rows], exact[rows], scale, out[rows])
-            if curvature is not None:
-                out[rows, 0] = self.weights.curved(curvature, rows)
+            part = curvature._replace(values=curvature.values[rows])
+            quantise(D[rows], whole[rows], exact[rows], scale, part, out[rows])
 
         self.share_out(task, len(D), 2.0 * D.size)
         return out

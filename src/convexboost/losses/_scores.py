@@ -158,8 +158,11 @@ class LocalScores:
             return None
         self._evaluate()
         assert self._plain is not None
-        found: Array = rows.curvatures(self._plain.values, self.n_threads).sum(axis=1)
-        return found + self.objective.l2 * self.objective.n_outputs
+        found = rows.curvatures(self._plain.values, self.n_threads)
+        if self.objective.l2 > 0.0:
+            found += self.objective.l2
+        total: Array = found[:, 0] if found.shape[1] == 1 else found.sum(axis=1)
+        return total
 
     def distance(self) -> float:
         """‖F − base‖."""
