@@ -358,7 +358,7 @@ def search_section(rows: Sequence[Row], n_tables: int) -> str:
     """Return the losses after the search, and which searches were not finished."""
     done = [row for row in rows if row.results]
     if not done:
-        return "Not run (`--search`)."
+        return "Not run (`--search`). [An older run](tables_search.md) has a page of its own."
     tables = list(dict.fromkeys(row.set for row in done))
     parts = [f"Run on {len(tables)} of {n_tables} tables: {', '.join(tables)}.", summary_section(done)]
     parts.append(losses_section(done))
