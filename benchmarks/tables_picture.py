@@ -122,7 +122,7 @@ def _percent(loss: Any) -> Any:
 def section(points: Picture, arguments: argparse.Namespace) -> str:
     """Return the picture and a table of its curves."""
     if not points.tables:
-        return "Not run on any table for all libraries (`--pareto`). [An older one](tables_search.md) is there."
+        return "Not run on any table for all libraries (`--pareto`). [An older one](tables_search.md)."
     costs = (0.3, 1.0, 3.0, 10.0)
     lines = [
         [name, *(_above(points.at(name, cost)) for cost in costs), _default_of(points, name)]

@@ -41,6 +41,7 @@ class Curvature(NamedTuple):
     factor: float = 1.0
     least: float = 1.0
     most: float = 1.0
+    usual: float = 1.0  #: how much a row of mean curvature counts
 
 
 def quantise(

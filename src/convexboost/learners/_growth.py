@@ -100,12 +100,10 @@ class WholeWeights:
             return 0.25
         return min(max(2.0 ** math.floor(math.log2(LARGEST * self.unit / 2.0)), 1.0), FINEST)
 
-    def curved(self, curvature: Array | None, mean: float) -> Curvature:
-        """Return how often rows count; a row of mean curvature counts `fineness` times."""
-        if curvature is None or mean <= 0.0:
-            return Curvature(np.empty(0))
-        parts = self.fineness
-        return Curvature(curvature, parts / mean, LEAST_CURVATURE * parts, MOST_CURVATURE * parts)
+    def curved(self, curvature: Array, mean: float) -> Curvature:
+        """Return how often rows count; one of mean curvature counts `fineness` times."""
+        usual = self.fineness
+        return Curvature(curvature, usual / mean, LEAST_CURVATURE * usual, MOST_CURVATURE * usual, usual)
 
     def rounding_of_means(self, norm: float) -> float:
         """Return how far apart two equal means of targets may be; `norm` is the length of the targets.

@@ -113,16 +113,17 @@ class TreeSet(RowSet):
         features = self._draw_features(rng)
         order = self._draw_rows(D, norm, rng)
         unit = power_above(norm) / LARGEST
-        bent = self.weights.curved(curvature, 0.0 if curvature is None else self.space.mean(curvature))
-        values = self._whole_numbers(D, unit, bent)
-        fineness = self.weights.fineness if len(bent.values) else 1.0
-        rules = self._rules(norm / unit, unit, fineness, order, seed)
+        times = Curvature(np.empty(0))
+        if curvature is not None and (mean := self.space.mean(curvature)) > 0.0:
+            times = self.weights.curved(curvature, mean)
+        values = self._whole_numbers(D, unit, times)
+        rules = self._rules(norm / unit, unit, times, order, seed)
         slots = self._n_slots(len(order))
         room = self._room(slots, len(features.numbers) << int(features.shift), D.shape[1])
         rows = Rows(cells(values), order, self.buffers.take("spare", (len(D),)))
         growth = BatchedGrowth if self.space.communicator.size > 1 else Growth
         nodes = growth(features, rows, rules, room, self.inputs.n_threads, self.space.communicator).run()
-        gain = nodes.gains * (unit * unit * fineness / self.weights.unit)
+        gain = nodes.gains * (unit * unit * times.usual / self.weights.unit)
         return self._finish(D, norm, rows.order, nodes, gain)
 
     @property
@@ -156,32 +157,32 @@ class TreeSet(RowSet):
         return int(rng.bit_generator.random_raw()) >> 1 if is_random else -1
 
     def _rules(
-        self, norm: float, unit: float, fineness: float, order: NDArray[np.int32], seed: int | None
+        self, norm: float, unit: float, times: Curvature, order: NDArray[np.int32], seed: int | None
     ) -> Rules:
         """Return the limits of the learner for a tree on these rows, in the units of `_whole_numbers`.
 
-        `norm` is ‖Δ‖ in these units; a row of mean curvature counts `fineness` times.
+        `norm` is ‖Δ‖ in these units.
         """
         learner, weights = self.learner, self.weights
         share = 1.0
         if learner.subsample < 1.0:
             share = total(self.space.weight[order], self.space.communicator)
-        row, max_leaves = share * fineness / (weights.unit * self.n_rows), self.max_leaves
+        row, max_leaves = share * times.usual / (weights.unit * self.n_rows), self.max_leaves
         min_gain = max(float(learner.min_split_gain) / unit / unit, ROUNDING * norm**2)  # more than rounding
         return Rules(
             max_leaves=max_leaves,
             max_depth=max_leaves if learner.max_depth is None else min(int(learner.max_depth), max_leaves),
             # A little less, so that rounding does not decide; never 0: a leaf must have rows.
             min_weight=max((1.0 - weights.rounding) * float(learner.min_samples_leaf) * row, 0.5),
-            min_gain=min_gain * weights.unit / fineness,
+            min_gain=min_gain * weights.unit / times.usual,
             l2=float(learner.reg_lambda) * row,
             category_l2=float(learner.cat_smooth) * row,
-            tie=weights.rounding_of_means(norm) / fineness,
+            tie=weights.rounding_of_means(norm) / times.least,
             seed=seed,
             few=FEW_IF_RANDOM if seed is not None and seed >= 0 else FEW,
         )
 
-    def _whole_numbers(self, D: Array, unit: float, curvature: Curvature) -> NDArray[np.int32]:
+    def _whole_numbers(self, D: Array, unit: float, times: Curvature) -> NDArray[np.int32]:
         """Return weight, times curvature, and weight · D in whole numbers, the latter in units.
 
         By Cauchy-Schwarz no column of weight · |D| adds up to more than ‖D‖.
@@ -191,8 +192,8 @@ class TreeSet(RowSet):
 
         def task(start: int, stop: int) -> None:
             rows = slice(start, stop)
-            part = curvature._replace(values=curvature.values[rows])
-            quantise(D[rows], whole[rows], exact[rows], scale, part, out[rows])
+            here = times._replace(values=times.values[rows])
+            quantise(D[rows], whole[rows], exact[rows], scale, here, out[rows])
 
         self.share_out(task, len(D), 2.0 * D.size)
         return out
