@@ -38,7 +38,7 @@ def test_known_rounds_need_no_weak_learner(name, monkeypatch):
     state, journal = everything(first), first.journal
     with monkeypatch.context() as patch:
         for cls in _targets():
-            for method in ("project", "pursue", "projections"):
+            for method in ("project", "project_to_refit", "pursue", "projections"):
                 if method in vars(cls):
                     patch.setattr(cls, method, _refuse)
         with pytest.raises(AssertionError, match="was trained"):
