@@ -20,7 +20,7 @@ from convexboost.core.space import Array
 from convexboost.inspection.certificates import Certificate
 
 #: Fewer rounds say nothing: every run starts fast and slows down.
-MIN_ROUNDS = 20
+MIN_ROUNDS = 15
 #: Flat: the last half of the rounds lowered the best objective by less than this share of what is left above
 #: the lower bound, …
 FLAT_SHARE = 0.01
