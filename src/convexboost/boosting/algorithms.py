@@ -55,7 +55,7 @@ class State:
         return self.H.zero(self.n_outputs)
 
     def project(self, delta: Target) -> Direction:
-        """Return proj(Δ)."""
+        """Return proj(Δ), found with a view to the refit of its leaves where there will be one."""
         if not (delta.uses_curvature and self.step.refits_leaves):
             return self._find(lambda: delta.project(self.rng))
         curvature = self.F.curvature_of_rows()

@@ -231,10 +231,10 @@ class Target(ABC):
         """Return (⟨Δ, h*⟩/‖h*‖²) h* for the best h* found in H; `ZERO` if every h is orthogonal to Δ."""
 
     def project_to_refit(self, rng: np.random.Generator, curvature: Array | None) -> Direction:
-        """Do the same where other values will replace those of h*: by Newton steps, if R has a curvature.
+        """Do the same where a refit will replace the values of h*.
 
-        A set may then look for the h* that gains most by these.  `curvature` is the second derivative of R
-        in each row, (n_samples,).
+        `curvature` is the second derivative of R in each row, (n_samples,), None where it is not known.  With
+        it a set may look for the h* that gains most by a Newton step in each leaf.
         """
         return self.project(rng)
 

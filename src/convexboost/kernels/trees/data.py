@@ -74,9 +74,9 @@ DEPTH = 3
 SPLIT = 4  #: the feature of its best split, as it is numbered in `Features`
 FEATURE = 5  #: the number of the feature that it splits among all features, −1 for a leaf
 CHILD = 6  #: its left child; the right one is next to it
-PATH = 7  #: the way to it, in bits: 1 for the root, then 0 for left and 1 for right; cuts are drawn by it
+PATH = 7  #: its path from the root, in bits: 1, then 0 for left and 1 for right; cuts are drawn by it
 N_NUMBERS = 8
-#: The bits of a way that are kept.
+#: The bits of a path that are kept: the last ones.
 WAY = 2**61 - 1
 
 

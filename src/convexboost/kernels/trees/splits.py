@@ -16,7 +16,7 @@ from convexboost.kernels.trees.histograms import weight_of
 class Place(NamedTuple):
     """A node."""
 
-    path: int
+    path: int  #: from the root
     begin: int  #: its rows are order[begin:end]
     end: int
     slot: int  #: of its histogram, where it has one
